@@ -1,0 +1,1 @@
+"""Controls for AI agents that run outside the agent."""

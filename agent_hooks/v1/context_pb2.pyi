@@ -29,7 +29,7 @@ INTERCEPTION_POINT_OUTPUT: InterceptionPoint
 INTERCEPTION_POINT_AGENT_SHUTDOWN: InterceptionPoint
 
 class AgentContext(_message.Message):
-    __slots__ = ("spec", "interception_point", "timestamp", "sequence", "agent", "session", "target_json", "agent_init", "input", "model", "messages_json", "response", "tool_call", "tool_result", "output", "summary", "request_id", "tools_json", "usage", "trace", "tenant", "actor", "budgets", "extensions_json", "other_json", "has_extensions")
+    __slots__ = ("spec", "interception_point", "timestamp", "sequence", "agent", "session", "target_json", "agent_init", "input", "model", "messages_json", "response", "tool_call", "tool_result", "output", "summary", "request_id", "tools_json", "usage", "trace", "tenant", "actor", "budgets", "extensions_json", "other_json")
     class ExtensionsJsonEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -69,7 +69,6 @@ class AgentContext(_message.Message):
     BUDGETS_FIELD_NUMBER: _ClassVar[int]
     EXTENSIONS_JSON_FIELD_NUMBER: _ClassVar[int]
     OTHER_JSON_FIELD_NUMBER: _ClassVar[int]
-    HAS_EXTENSIONS_FIELD_NUMBER: _ClassVar[int]
     spec: str
     interception_point: InterceptionPoint
     timestamp: str
@@ -95,8 +94,7 @@ class AgentContext(_message.Message):
     budgets: Budgets
     extensions_json: _containers.ScalarMap[str, str]
     other_json: _containers.ScalarMap[str, str]
-    has_extensions: bool
-    def __init__(self, spec: _Optional[str] = ..., interception_point: _Optional[_Union[InterceptionPoint, str]] = ..., timestamp: _Optional[str] = ..., sequence: _Optional[int] = ..., agent: _Optional[_Union[Agent, _Mapping]] = ..., session: _Optional[_Union[Session, _Mapping]] = ..., target_json: _Optional[str] = ..., agent_init: _Optional[_Union[AgentInit, _Mapping]] = ..., input: _Optional[_Union[Input, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., messages_json: _Optional[str] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., tool_call: _Optional[_Union[ToolCall, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResult, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., request_id: _Optional[str] = ..., tools_json: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., trace: _Optional[_Union[Trace, _Mapping]] = ..., tenant: _Optional[_Union[Tenant, _Mapping]] = ..., actor: _Optional[_Union[Actor, _Mapping]] = ..., budgets: _Optional[_Union[Budgets, _Mapping]] = ..., extensions_json: _Optional[_Mapping[str, str]] = ..., other_json: _Optional[_Mapping[str, str]] = ..., has_extensions: bool = ...) -> None: ...
+    def __init__(self, spec: _Optional[str] = ..., interception_point: _Optional[_Union[InterceptionPoint, str]] = ..., timestamp: _Optional[str] = ..., sequence: _Optional[int] = ..., agent: _Optional[_Union[Agent, _Mapping]] = ..., session: _Optional[_Union[Session, _Mapping]] = ..., target_json: _Optional[str] = ..., agent_init: _Optional[_Union[AgentInit, _Mapping]] = ..., input: _Optional[_Union[Input, _Mapping]] = ..., model: _Optional[_Union[Model, _Mapping]] = ..., messages_json: _Optional[str] = ..., response: _Optional[_Union[Response, _Mapping]] = ..., tool_call: _Optional[_Union[ToolCall, _Mapping]] = ..., tool_result: _Optional[_Union[ToolResult, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., request_id: _Optional[str] = ..., tools_json: _Optional[str] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., trace: _Optional[_Union[Trace, _Mapping]] = ..., tenant: _Optional[_Union[Tenant, _Mapping]] = ..., actor: _Optional[_Union[Actor, _Mapping]] = ..., budgets: _Optional[_Union[Budgets, _Mapping]] = ..., extensions_json: _Optional[_Mapping[str, str]] = ..., other_json: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Agent(_message.Message):
     __slots__ = ("id", "framework", "name", "version", "other_json")

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61gent_hooks/v1/verdict.proto\x12\x0e\x61gent_hooks.v1\"\xc1\x02\n\x07Verdict\x12*\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x18.agent_hooks.v1.Decision\x12\x13\n\x06reason\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x03 \x01(\tH\x01\x88\x01\x01\x12)\n\x08warnings\x18\x04 \x03(\x0b\x32\x17.agent_hooks.v1.Warning\x12\x1a\n\rapproval_json\x18\x05 \x01(\tH\x02\x88\x01\x01\x12,\n\ttransform\x18\x06 \x01(\x0b\x32\x19.agent_hooks.v1.Transform\x12*\n\x08\x65vidence\x18\x07 \x01(\x0b\x32\x18.agent_hooks.v1.Evidence\x12\x15\n\rresult_labels\x18\x08 \x03(\tB\t\n\x07_reasonB\n\n\x08_messageB\x10\n\x0e_approval_json\"K\n\x07Warning\x12\x13\n\x06reason\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\t\n\x07_reasonB\n\n\x08_message\"A\n\tTransform\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x17\n\nvalue_json\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_value_json\"\xe1\x01\n\x08\x45vidence\x12\x15\n\x08\x61rtefact\x18\x01 \x01(\tH\x00\x88\x01\x01\x12Q\n\x15verification_pointers\x18\x02 \x03(\x0b\x32\x32.agent_hooks.v1.Evidence.VerificationPointersEntry\x12!\n\x19has_verification_pointers\x18\x03 \x01(\x08\x1a;\n\x19VerificationPointersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_artefact*c\n\x08\x44\x65\x63ision\x12\x18\n\x14\x44\x45\x43ISION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44\x45\x43ISION_ALLOW\x10\x01\x12\x11\n\rDECISION_DENY\x10\x02\x12\x16\n\x12\x44\x45\x43ISION_TRANSFORM\x10\x03\x42]\n\x10io.agenthooks.v1P\x01ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x61gent_hooks/v1/verdict.proto\x12\x0e\x61gent_hooks.v1\"\xc1\x02\n\x07Verdict\x12*\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0e\x32\x18.agent_hooks.v1.Decision\x12\x13\n\x06reason\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x03 \x01(\tH\x01\x88\x01\x01\x12)\n\x08warnings\x18\x04 \x03(\x0b\x32\x17.agent_hooks.v1.Warning\x12\x1a\n\rapproval_json\x18\x05 \x01(\tH\x02\x88\x01\x01\x12,\n\ttransform\x18\x06 \x01(\x0b\x32\x19.agent_hooks.v1.Transform\x12*\n\x08\x65vidence\x18\x07 \x01(\x0b\x32\x18.agent_hooks.v1.Evidence\x12\x15\n\rresult_labels\x18\x08 \x03(\tB\t\n\x07_reasonB\n\n\x08_messageB\x10\n\x0e_approval_json\"K\n\x07Warning\x12\x13\n\x06reason\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\t\n\x07_reasonB\n\n\x08_message\"A\n\tTransform\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x17\n\nvalue_json\x18\x02 \x01(\tH\x00\x88\x01\x01\x42\r\n\x0b_value_json\"\xbe\x01\n\x08\x45vidence\x12\x15\n\x08\x61rtefact\x18\x01 \x01(\tH\x00\x88\x01\x01\x12Q\n\x15verification_pointers\x18\x02 \x03(\x0b\x32\x32.agent_hooks.v1.Evidence.VerificationPointersEntry\x1a;\n\x19VerificationPointersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0b\n\t_artefact*c\n\x08\x44\x65\x63ision\x12\x18\n\x14\x44\x45\x43ISION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44\x45\x43ISION_ALLOW\x10\x01\x12\x11\n\rDECISION_DENY\x10\x02\x12\x16\n\x12\x44\x45\x43ISION_TRANSFORM\x10\x03\x42]\n\x10io.agenthooks.v1P\x01ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\020io.agenthooks.v1P\001ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1'
   _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._loaded_options = None
   _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._serialized_options = b'8\001'
-  _globals['_DECISION']._serialized_start=744
-  _globals['_DECISION']._serialized_end=843
+  _globals['_DECISION']._serialized_start=709
+  _globals['_DECISION']._serialized_end=808
   _globals['_VERDICT']._serialized_start=49
   _globals['_VERDICT']._serialized_end=370
   _globals['_WARNING']._serialized_start=372
@@ -43,7 +43,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRANSFORM']._serialized_start=449
   _globals['_TRANSFORM']._serialized_end=514
   _globals['_EVIDENCE']._serialized_start=517
-  _globals['_EVIDENCE']._serialized_end=742
-  _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._serialized_start=670
-  _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._serialized_end=729
+  _globals['_EVIDENCE']._serialized_end=707
+  _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._serialized_start=635
+  _globals['_EVIDENCE_VERIFICATIONPOINTERSENTRY']._serialized_end=694
 # @@protoc_insertion_point(module_scope)

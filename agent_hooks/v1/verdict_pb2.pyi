@@ -55,7 +55,7 @@ class Transform(_message.Message):
     def __init__(self, path: _Optional[str] = ..., value_json: _Optional[str] = ...) -> None: ...
 
 class Evidence(_message.Message):
-    __slots__ = ("artefact", "verification_pointers", "has_verification_pointers")
+    __slots__ = ("artefact", "verification_pointers")
     class VerificationPointersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -65,8 +65,6 @@ class Evidence(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     ARTEFACT_FIELD_NUMBER: _ClassVar[int]
     VERIFICATION_POINTERS_FIELD_NUMBER: _ClassVar[int]
-    HAS_VERIFICATION_POINTERS_FIELD_NUMBER: _ClassVar[int]
     artefact: str
     verification_pointers: _containers.ScalarMap[str, str]
-    has_verification_pointers: bool
-    def __init__(self, artefact: _Optional[str] = ..., verification_pointers: _Optional[_Mapping[str, str]] = ..., has_verification_pointers: bool = ...) -> None: ...
+    def __init__(self, artefact: _Optional[str] = ..., verification_pointers: _Optional[_Mapping[str, str]] = ...) -> None: ...

@@ -1,0 +1,124 @@
+"""Canonical JSON: RFC 8785 bytes, fast (§10.2).
+
+orjson with sorted keys prints RFC 8785 for all but a few numbers and keys.
+`values.scan` finds those; they alone go to the reference implementation.
+"""
+
+from __future__ import annotations
+
+import json
+
+import orjson
+import rfc8785
+
+from agent_hooks.core.values import (
+    BIG_INTEGERS,
+    FLOATS,
+    JSON,
+    MAX_SAFE_INTEGER,
+    REMEDY_INTEGER,
+    SURROGATE,
+    WIDE_KEYS,
+    ValueDomainError,
+    parse_json,
+    scan,
+)
+
+_DEPTH = 250
+"""Deeper than this orjson refuses to go."""
+
+
+def canonical_json(value: JSON) -> str:
+    """RFC 8785 text of a JSON value.
+
+    Raises:
+        ValueDomainError: the value is outside I-JSON (§10.2): an integer
+            outside ±(2⁵³−1), a number that is not finite, a lone surrogate.
+    """
+    return canonical_bytes(value).decode()
+
+
+def canonical_bytes(value: JSON) -> bytes:
+    """Like `canonical_json`, as UTF-8."""
+    return encode(value, scan(value, _DEPTH))
+
+
+def encode(value: JSON, flags: int) -> bytes:
+    """RFC 8785 bytes of a value whose flags `values.scan` found.
+
+    The flags may be those of a larger value that holds this one.
+    """
+    if flags & BIG_INTEGERS:
+        _refuse_big_integers(value)
+    try:
+        if flags & WIDE_KEYS:
+            return rfc8785.dumps(value)
+        if flags & FLOATS:
+            value = _with_fragments(value)
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except (TypeError, rfc8785.CanonicalizationError):
+        # The types were checked: only a lone surrogate is left to refuse.
+        raise ValueDomainError(SURROGATE) from None
+
+
+def json_text(value: JSON, flags: int) -> str:
+    """Exact JSON text of a scanned value, canonical wherever RFC 8785 defines it.
+
+    It differs from `encode` only in carrying integers outside ±(2⁵³−1).
+    """
+    if not flags & BIG_INTEGERS:
+        return encode(value, flags).decode()
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        text.encode()
+    except ValueError:
+        raise ValueDomainError(SURROGATE) from None
+    return text
+
+
+def parse(text: str | bytes, max_depth: int) -> JSON:
+    """`values.parse_json`, fast where the text is canonical already.
+
+    Text that is byte for byte the canonical form of what orjson read from it
+    has no duplicate names and no rounded numbers, so orjson's reading is exact.
+    """
+    try:
+        written = text.encode() if isinstance(text, str) else text
+        value = orjson.loads(written)
+        if encode(value, scan(value, max_depth)) == written:
+            return value
+    except ValueError:
+        pass  # the strict parser says what is wrong
+    return parse_json(text, max_depth)
+
+
+def _refuse_big_integers(value: JSON) -> None:
+    if type(value) is int and not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+        raise ValueDomainError(REMEDY_INTEGER)
+    if type(value) not in (dict, list):
+        return
+    for key, item in value.items() if type(value) is dict else enumerate(value):
+        try:
+            _refuse_big_integers(item)
+        except ValueDomainError as refusal:
+            raise ValueDomainError(refusal.problem, (key, *refusal.path)) from None
+
+
+def _with_fragments(value: JSON) -> JSON:
+    """The value with every awkward float replaced by its own canonical text."""
+    kind = type(value)
+    if kind is float:
+        return _number(value)
+    if kind is dict:
+        return {key: _with_fragments(item) for key, item in value.items()}
+    if kind is list:
+        return [_with_fragments(item) for item in value]
+    return value
+
+
+def _number(number: float) -> JSON:
+    if 1e-4 <= abs(number) < 1e15 and not number.is_integer():
+        return number
+    if number.is_integer() and -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER:
+        return int(number)  # ECMA-262 prints -0 as 0
+    return orjson.Fragment(rfc8785.dumps(number))

@@ -1,0 +1,237 @@
+"""The JSON value domain (§4.4, §12.3): what may stand in a context or verdict.
+
+A value is accepted as it is or refused; nothing is rewritten. A refusal names
+the problem, the place and the remedy, and never the value.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+from enum import Enum
+from typing import Any, Final
+
+import orjson
+
+JSON = Any
+"""A JSON value: None, bool, int, float, str, list of JSON, dict of str to JSON."""
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+MAX_DEPTH: Final = 128
+MAX_BYTES: Final = 5 * 1024 * 1024
+
+FLOATS: Final = 1
+"""The value holds a float that orjson does not print as RFC 8785 does."""
+BIG_INTEGERS: Final = 2
+"""The value holds an integer outside ±(2⁵³−1)."""
+WIDE_KEYS: Final = 4
+"""The value holds a key whose UTF-16 order may differ from its code-point order."""
+
+REMEDY_INTEGER: Final = (
+    "integer outside ±(2^53-1): write 64-bit identifiers as decimal strings (§4.4)"
+)
+
+
+class AgentHooksCoreError(ValueError):
+    """Something the contract refuses. Base class of the core's refusals."""
+
+
+class ValueDomainError(AgentHooksCoreError):
+    """A value that interoperable JSON cannot carry (§4.4, §12.3).
+
+    Attributes:
+        problem: what is wrong and what to do; never the value.
+        path: members and indexes from the root to the place.
+    """
+
+    def __init__(self, problem: str, path: tuple[str | int, ...] = ()) -> None:
+        self.problem = problem
+        self.path = path
+        super().__init__(f"{self.pointer or '(root)'}: {problem}")
+
+    @property
+    def pointer(self) -> str:
+        """The place as an RFC 6901 JSON pointer; lone surrogates are escaped."""
+        return "".join("/" + _escape(str(step)) for step in self.path)
+
+
+class NotPlainError(ValueDomainError):
+    """Something in the value is not exactly of a JSON type; `plain` may still take it."""
+
+
+def _escape(step: str) -> str:
+    plain = step.encode("utf-8", "backslashreplace").decode("utf-8")
+    return plain.replace("~", "~0").replace("/", "~1")
+
+
+def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
+    """Check types, numbers and depth; say which slow paths an encoder needs.
+
+    Returns:
+        A union of `FLOATS`, `BIG_INTEGERS` and `WIDE_KEYS`; 0 means that
+        orjson with sorted keys prints exactly RFC 8785.
+
+    Raises:
+        ValueDomainError: not a JSON value, a float that is not finite, a key
+            that is no string, or deeper than `max_depth` containers (§12.3).
+
+    Lone surrogates are not looked for: every encoder refuses them.
+    """
+    return _scan_items((value,), max_depth + 1, unwrap=True)
+
+
+def _scan_items(items: Any, depth: int, unwrap: bool = False) -> int:
+    if depth == 0:
+        raise ValueDomainError("nested too deeply (§12.3): flatten the value or raise the bound")
+    flags = 0
+    pairs = items.items() if type(items) is dict else enumerate(items)
+    for key, item in pairs:
+        kind = type(item)
+        if kind is str or item is None or kind is bool:
+            continue
+        try:
+            flags |= _scan_item(item, kind, depth)
+        except ValueDomainError as refusal:
+            if unwrap:
+                raise
+            raise type(refusal)(refusal.problem, (key, *refusal.path)) from None
+    return flags
+
+
+def _scan_item(item: Any, kind: type, depth: int) -> int:
+    if kind is int:
+        return 0 if -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER else BIG_INTEGERS
+    if kind is float:
+        return _scan_float(item)
+    if kind is dict:
+        return _scan_keys(item) | _scan_items(item, depth - 1)
+    if kind is list:
+        return _scan_items(item, depth - 1)
+    raise NotPlainError(f"not a JSON value (Python type {kind.__name__})")
+
+
+def _scan_float(number: float) -> int:
+    size = abs(number)
+    if 1e-4 <= size < 1e15 and not number.is_integer():
+        return 0
+    if size == float("inf") or number != number:
+        raise ValueDomainError("not a finite number: JSON has no NaN and no infinities (§4.4)")
+    return FLOATS
+
+
+def _scan_keys(mapping: dict[Any, Any]) -> int:
+    flags = 0
+    for key in mapping:
+        if type(key) is not str:
+            raise NotPlainError("a member name is not a string")
+        if not key.isascii() and max(key) >= "\ue000":
+            flags |= WIDE_KEYS
+    return flags
+
+
+def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
+    """A private copy of a JSON value, and what `scan` says of it.
+
+    Floats, integers and member order stay exact. Subclasses of the JSON types
+    and tuples, which frameworks do put into arguments, become the plain types
+    that they serialise to.
+
+    Raises:
+        ValueDomainError: as `scan`.
+    """
+    try:
+        copy = thaw(freeze(value))
+        return copy, scan(copy, max_depth)
+    except NotPlainError:
+        copy = plain(value)
+        return copy, scan(copy, max_depth)
+
+
+def freeze(value: JSON) -> bytes:
+    """Bytes from which `thaw` makes copies; equal bytes mean equal values (typed)."""
+    try:
+        return marshal.dumps(value, 2)
+    except ValueError:
+        raise NotPlainError("not a tree of plain JSON values") from None
+
+
+def thaw(frozen: bytes) -> JSON:
+    """A fresh copy of what was frozen. Only ever given bytes from `freeze`."""
+    return marshal.loads(frozen)  # noqa: S302 - bytes that this process made, never input
+
+
+def plain(value: JSON, depth: int = 4 * MAX_DEPTH) -> JSON:
+    """A copy with subclasses and tuples turned into the plain JSON types."""
+    if depth == 0:
+        raise ValueDomainError("nested too deeply (§12.3): flatten the value or raise the bound")
+    if isinstance(value, dict):
+        return {_plain_key(key): plain(item, depth - 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, depth - 1) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _plain_key(value)
+    for kind in (int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    raise ValueDomainError(f"not a JSON value (Python type {type(value).__name__})")
+
+
+def _plain_key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ValueDomainError("a member name is not a string")
+    return str.__str__(key.value if isinstance(key, Enum) else key)
+
+
+def measure(value: JSON, flags: int) -> int:
+    """Length of a scanned value as JSON text, in bytes (§12.3).
+
+    Raises:
+        ValueDomainError: it holds a lone surrogate (§4.4).
+    """
+    try:
+        if not flags & BIG_INTEGERS:
+            return len(orjson.dumps(value))
+        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    except (TypeError, ValueError):
+        raise ValueDomainError(SURROGATE) from None
+
+
+SURROGATE: Final = "a string holds a lone surrogate: not valid Unicode (§4.4)"
+
+
+def parse_json(text: str | bytes, max_depth: int = MAX_DEPTH) -> JSON:
+    """Parse JSON text strictly: what is returned is exactly what was written.
+
+    Raises:
+        ValueDomainError: not JSON, a duplicate member name, NaN or an
+            infinity, a number beyond a double, a lone surrogate, or deeper
+            than `max_depth`.
+    """
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_no_constant,
+        )
+        flags = scan(value, max_depth)
+        measure(value, flags)
+    except ValueDomainError:
+        raise
+    except RecursionError:
+        raise ValueDomainError("nested too deeply (§12.3)") from None
+    except ValueError:
+        raise ValueDomainError("not JSON text") from None
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueDomainError("a member name occurs twice in one object")
+    return members
+
+
+def _no_constant(_: str) -> Any:
+    raise ValueDomainError("not a finite number: JSON has no NaN and no infinities (§4.4)")

@@ -1,0 +1,215 @@
+package main
+
+// The judgement, with no I/O: the JSON text of a tool call's arguments and a
+// policy in, a verdict out. Where clients are known to read a URL differently
+// from each other, the URL is a violation whatever its host seems to be: a
+// guard that picks one reading loses to a client that picks the other.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+
+	pb "agent-hooks-example-egress/gen/agent_hooks/v1"
+)
+
+// errNotJSON never quotes what it failed to parse.
+var errNotJSON = errors.New("the arguments are not JSON")
+
+// judge decides on the call of one tool. Each text is a JSON value; every
+// string in it is searched for URLs, at any depth, member names included.
+func judge(tool string, p *policy, texts ...string) (*pb.Verdict, error) {
+	urls, refused := 0, 0
+	for _, text := range texts {
+		found, err := stringsIn(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			if s == "$withheld" { // Stands where the manifest's `sees` hid a value.
+				return deny("egress:args_withheld", fmt.Sprintf("tool %q: some arguments are withheld from this plugin", tool)), nil
+			}
+			for _, c := range urlsIn(s) {
+				urls++
+				if host, ok := c.host(); !ok || !p.allows(host) {
+					refused++
+				}
+			}
+		}
+	}
+	if refused == 0 {
+		return &pb.Verdict{Decision: pb.Decision_DECISION_ALLOW}, nil
+	}
+	// The message names no URL: it is recorded, and arguments may hold secrets.
+	verdict := deny("egress:host_not_allowed", fmt.Sprintf("tool %q: %d of the %d URLs in its arguments not allowed", tool, refused, urls))
+	if p.escalate {
+		liftable := "{}"
+		verdict.ApprovalJson = &liftable
+	}
+	return verdict, nil
+}
+
+func deny(reason, message string) *pb.Verdict {
+	return &pb.Verdict{Decision: pb.Decision_DECISION_DENY, Reason: &reason, Message: &message}
+}
+
+// stringsIn returns every string of a JSON text, member names included.
+func stringsIn(text string) ([]string, error) {
+	if !json.Valid([]byte(text)) { // Token alone reports a text cut short as its regular end.
+		return nil, errNotJSON
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber() // A float64 would round 64-bit integers and refuse 1e999.
+	var found []string
+	for {
+		token, err := dec.Token()
+		if err == io.EOF {
+			return found, nil
+		}
+		if err != nil {
+			return nil, errNotJSON
+		}
+		if s, ok := token.(string); ok {
+			found = append(found, s)
+		}
+	}
+}
+
+// A candidate is a URL as found in a text, its scheme already taken off.
+type candidate struct {
+	slashes   string // between the scheme and the authority, "//" in a proper URL
+	authority string // up to the path, the query or the fragment; text may trail it
+	backslash bool   // a backslash ended the authority
+}
+
+var (
+	// A string that is a URL as a whole. Some clients need no slashes.
+	whole = regexp.MustCompile(`(?i)^((?:https?|wss?|ftp):)?([/\\]*)`)
+	// A URL inside a text. Without a scheme only where markup or code quotes it.
+	inside = regexp.MustCompile(`(?i)(?:https?|wss?|ftp):([/\\]+)|["'(=](/[/\\]+)`)
+	// Clients drop these anywhere in a URL.
+	unbroken = strings.NewReplacer("\t", "", "\n", "", "\r", "")
+)
+
+func urlsIn(text string) []candidate {
+	var found []candidate
+	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
+	joined := unbroken.Replace(text)
+	m := whole.FindStringSubmatch(joined)
+	rest, scheme, slashes := joined[len(m[0]):], m[1] != "", m[2]
+	isWhole := scheme && slashes != "" || (scheme || len(slashes) > 1) && startsAuthority(rest)
+	if isWhole {
+		found = append(found, newCandidate(slashes, rest, false))
+	}
+	for _, at := range inside.FindAllStringSubmatchIndex(text, -1) {
+		slashes, rest, scheme := "", text[at[1]:], at[2] >= 0
+		if scheme {
+			slashes = text[at[2]:at[3]]
+		} else {
+			slashes = text[at[4]:at[5]]
+		}
+		switch {
+		case at[0] == 0 && isWhole: // Counted above.
+		case scheme || startsAuthority(rest):
+			found = append(found, newCandidate(slashes, rest, true))
+		}
+	}
+	return found
+}
+
+// startsAuthority tells //host from a comment, an empty string and the like.
+func startsAuthority(rest string) bool {
+	return rest != "" && !strings.ContainsRune(" \"')", rune(rest[0]))
+}
+
+func newCandidate(slashes, rest string, endsAtSpace bool) candidate {
+	end := strings.IndexFunc(rest, func(r rune) bool {
+		return strings.ContainsRune(`/?#\`, r) || endsAtSpace && unicode.IsSpace(r)
+	})
+	if end < 0 {
+		return candidate{slashes, rest, false}
+	}
+	return candidate{slashes, rest[:end], rest[end] == '\\'}
+}
+
+var (
+	// Ends a URL inside prose, markup or JSON. A quote ends one only with what
+	// may follow it there: a shell joins https://good.example"".evil.example.
+	proseEnd = regexp.MustCompile(`[\s\p{Z}<>]|["'][,}\])]`)
+	userinfo = regexp.MustCompile(`^[A-Za-z0-9._~%!$&'()*+,;=:-]*$`)
+)
+
+// host returns the normal form of the one host that every client reads in the
+// URL, and false where there is no such host.
+func (c candidate) host() (string, bool) {
+	if c.slashes != "//" || c.backslash {
+		return "", false
+	}
+	host := c.authority
+	if user, after, found := strings.Cut(host, "@"); found {
+		// The host follows the "@", so nothing before it may end the authority.
+		if !userinfo.MatchString(user) {
+			return "", false
+		}
+		host = after
+	}
+	if at := proseEnd.FindStringIndex(host); at != nil {
+		host = host[:at[0]]
+	}
+	trailing := "\"'`.,;:!*)}”’»"
+	if !strings.HasPrefix(host, "[") {
+		trailing += "]"
+	}
+	host = strings.TrimRight(host, trailing)
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		if _, err := strconv.ParseUint(host[colon+1:], 10, 16); err != nil {
+			return "", false
+		}
+		host = host[:colon]
+	}
+	return normalHost(host)
+}
+
+var (
+	// What a lookup does to a name, with the "_" and the "--" that real hosts
+	// have: idna.Lookup refuses both. hostName then checks the result.
+	lookup   = idna.New(idna.MapForLookup(), idna.StrictDomainName(false))
+	hostName = regexp.MustCompile(`^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*$`)
+	// Clients read 2130706433, 0x7f.1 and 127.1 as IPv4 addresses; we want
+	// them written with four decimal numbers.
+	numeric = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
+
+// normalHost returns a name in lower-case punycode with no final dot, or an IP
+// address in its shortest form, without brackets.
+func normalHost(raw string) (string, bool) {
+	if len(raw) > 1024 { // A name has 253 at most, times 3 percent-encoded. Punycode is quadratic.
+		return "", false
+	}
+	host, err := url.PathUnescape(raw)
+	if err != nil {
+		return "", false
+	}
+	if address, bracketed := strings.CutPrefix(host, "["); bracketed {
+		ip, err := netip.ParseAddr(strings.TrimSuffix(address, "]"))
+		return ip.Unmap().String(), err == nil && ip.Is6() && ip.Zone() == "" && strings.HasSuffix(host, "]")
+	}
+	if host, err = lookup.ToASCII(host); err != nil {
+		return "", false
+	}
+	host = strings.TrimSuffix(host, ".")
+	if numeric.MatchString(host) {
+		_, err := netip.ParseAddr(host)
+		return host, err == nil
+	}
+	return host, hostName.MatchString(host) && len(host) <= 253
+}
