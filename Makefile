@@ -17,7 +17,7 @@ help:
 $(STAMP): pyproject.toml
 	$(PY) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[otlp,cli,plugins]' buf-bin hypothesis jsonschema mypy pytest pytest-cov ruff types-grpcio types-protobuf
+	$(BIN)/pip install --quiet --editable '.[otlp,cli,plugins]' buf-bin hypothesis mypy pytest pytest-cov ruff types-grpcio types-jsonschema types-protobuf
 	touch $(STAMP)
 
 setup: $(STAMP)

@@ -84,18 +84,16 @@ func stringsIn(text string) ([]string, error) {
 	}
 }
 
-// A candidate is a URL as found in a text, its scheme already taken off.
+// A candidate is a URL as found in a text, without its scheme.
 type candidate struct {
-	slashes   string // between the scheme and the authority, "//" in a proper URL
+	slashes   string // between the scheme and the authority: "//" in a proper URL
 	authority string // up to the path, the query or the fragment; text may trail it
 	backslash bool   // a backslash ended the authority
 }
 
 var (
-	// A string that is a URL as a whole. Some clients need no slashes.
-	whole = regexp.MustCompile(`(?i)^((?:https?|wss?|ftp):)?([/\\]*)`)
-	// A URL inside a text. Without a scheme only where markup or code quotes it.
-	inside = regexp.MustCompile(`(?i)(?:https?|wss?|ftp):([/\\]+)|["'(=](/[/\\]+)`)
+	schemeFirst = regexp.MustCompile(`(?i)^(?:https?|wss?|ftp):`)
+	schemeLast  = regexp.MustCompile(`(?i)(?:https?|wss?|ftp):$`)
 	// Clients drop these anywhere in a URL.
 	unbroken = strings.NewReplacer("\t", "", "\n", "", "\r", "")
 )
@@ -103,42 +101,51 @@ var (
 func urlsIn(text string) []candidate {
 	var found []candidate
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })
+
+	// A client may be handed the text as one URL, line breaks and all.
 	joined := unbroken.Replace(text)
-	m := whole.FindStringSubmatch(joined)
-	rest, scheme, slashes := joined[len(m[0]):], m[1] != "", m[2]
-	isWhole := scheme && slashes != "" || (scheme || len(slashes) > 1) && startsAuthority(rest)
+	scheme := schemeFirst.FindString(joined)
+	first, isWhole := newCandidate(scheme != "", joined[len(scheme):], false)
 	if isWhole {
-		found = append(found, newCandidate(slashes, rest, false))
+		found = append(found, first)
 	}
-	for _, at := range inside.FindAllStringSubmatchIndex(text, -1) {
-		slashes, rest, scheme := "", text[at[1]:], at[2] >= 0
-		if scheme {
-			slashes = text[at[2]:at[3]]
-		} else {
-			slashes = text[at[4]:at[5]]
+	// Or it finds URLs in the text: with a scheme anywhere, and without one
+	// where markup or code quotes them.
+	for at, slashes := 0, 0; ; at += slashes {
+		next := strings.IndexAny(text[at:], `/\`)
+		if next < 0 {
+			return found
 		}
-		switch {
-		case at[0] == 0 && isWhole: // Counted above.
-		case scheme || startsAuthority(rest):
-			found = append(found, newCandidate(slashes, rest, true))
+		at += next
+		slashes = len(text[at:]) - len(strings.TrimLeft(text[at:], `/\`))
+		hasScheme := schemeLast.MatchString(text[max(0, at-len("https:")):at])
+		isQuoted := at > 0 && strings.IndexByte(`"'(=`, text[at-1]) >= 0 && text[at] == '/'
+		if isWhole && at == len(scheme) || !hasScheme && !isQuoted {
+			continue
+		}
+		if c, ok := newCandidate(hasScheme, text[at:], true); ok {
+			found = append(found, c)
 		}
 	}
-	return found
 }
 
-// startsAuthority tells //host from a comment, an empty string and the like.
-func startsAuthority(rest string) bool {
-	return rest != "" && !strings.ContainsRune(" \"')", rune(rest[0]))
-}
-
-func newCandidate(slashes, rest string, endsAtSpace bool) candidate {
+// newCandidate takes what follows a scheme, or what may be a URL without one.
+// It returns false for a comment, a path, a lone "https:" and the like.
+func newCandidate(hasScheme bool, text string, endsAtSpace bool) (candidate, bool) {
+	rest := strings.TrimLeft(text, `/\`)
+	slashes := text[:len(text)-len(rest)]
+	switch {
+	case hasScheme && slashes != "":
+	case !hasScheme && len(slashes) < 2, rest == "", strings.ContainsRune(" \"')", rune(rest[0])):
+		return candidate{}, false
+	}
 	end := strings.IndexFunc(rest, func(r rune) bool {
 		return strings.ContainsRune(`/?#\`, r) || endsAtSpace && unicode.IsSpace(r)
 	})
 	if end < 0 {
-		return candidate{slashes, rest, false}
+		return candidate{slashes, rest, false}, true
 	}
-	return candidate{slashes, rest[:end], rest[end] == '\\'}
+	return candidate{slashes, rest[:end], rest[end] == '\\'}, true
 }
 
 var (

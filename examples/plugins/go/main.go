@@ -73,7 +73,9 @@ func readToken(stdin *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", errors.New("standard input ended before its first line")
 	}
-	var hello struct{ Token string }
+	var hello struct {
+		Token string `json:"token"`
+	}
 	// An empty token would let in every caller that sends none.
 	if err := json.Unmarshal(line, &hello); err != nil || hello.Token == "" {
 		return "", errors.New("the first line of standard input is no JSON object with a token")
@@ -109,12 +111,13 @@ func newServer(token string) (*grpc.Server, func(grace time.Duration)) {
 	alive := health.NewServer() // SERVING from the start.
 	stop := func(grace time.Duration) {
 		alive.Shutdown()
-		defer time.AfterFunc(grace, server.Stop).Stop()
+		hard := time.AfterFunc(grace, server.Stop)
+		defer hard.Stop()
 		server.GracefulStop()
 	}
-	plugin := &plugin{stop: stop}
-	pb.RegisterPluginServiceServer(server, plugin)
-	pb.RegisterInterceptorServiceServer(server, plugin)
+	egress := &plugin{stop: stop}
+	pb.RegisterPluginServiceServer(server, egress)
+	pb.RegisterInterceptorServiceServer(server, egress)
 	healthpb.RegisterHealthServer(server, alive)
 	return server, stop
 }

@@ -66,8 +66,8 @@ func (p *plugin) Shutdown(_ context.Context, req *pb.ShutdownRequest) (*pb.Shutd
 // Intercept judges one context. The host denies on any error, so an error is
 // the right answer to whatever this plugin can't judge.
 func (p *plugin) Intercept(_ context.Context, req *pb.InterceptRequest) (*pb.InterceptResponse, error) {
-	policy := p.policy.Load()
-	if policy == nil {
+	configured := p.policy.Load()
+	if configured == nil {
 		return nil, status.Error(codes.FailedPrecondition, "not configured yet")
 	}
 	agent := req.GetContext()
@@ -78,7 +78,7 @@ func (p *plugin) Intercept(_ context.Context, req *pb.InterceptRequest) (*pb.Int
 	if agent.TargetJson != nil { // Sent only where the target is not the arguments.
 		texts = append(texts, agent.GetTargetJson())
 	}
-	verdict, err := judge(agent.GetToolCall().GetName(), policy, texts...)
+	verdict, err := judge(agent.GetToolCall().GetName(), configured, texts...)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

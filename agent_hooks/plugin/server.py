@@ -1,0 +1,96 @@
+"""serve(): from a launched process to a plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from concurrent import futures
+from typing import IO
+
+import grpc
+
+from agent_hooks.plugin.author import Interceptor, read_author
+from agent_hooks.plugin.service import PluginServer, log
+from agent_hooks.wire.status import MAX_MESSAGE_BYTES
+
+ADDRESS = "AGENT_HOOKS_PLUGIN_ADDRESS"
+
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+)
+_SPARE_WORKERS = 2
+"""Beside the judging ones, so that health and shutdown are answered under full load."""
+
+
+def serve(plugin: Interceptor | object) -> None:
+    """Serve an interceptor or an approval resolver; return when the host is done with it.
+
+    Listens where the host says, takes the token from the first line of
+    standard input, and ends on Shutdown, SIGTERM, or when the host is gone.
+
+    Raises:
+        TypeError: `plugin` has neither `intercept` nor `resolve`.
+        SystemExit: not launched by a host (2), or the address cannot be bound (1).
+    """
+    author = read_author(plugin)
+    address = os.environ.get(ADDRESS)
+    if not address:
+        log(
+            f"{author.name} is a plugin: a host launches it with {ADDRESS} set. "
+            "Put its command into a plugin.toml and name that folder to the host."
+        )
+        raise SystemExit(2)
+    stop = _Stop()
+    signal.signal(signal.SIGTERM, lambda *_: stop(2.0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's ^C is for the host
+    token = _read_token(sys.stdin.buffer)
+    server = grpc.server(
+        futures.ThreadPoolExecutor(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS
+    )
+    server.add_generic_rpc_handlers(PluginServer(author, token, stop).handlers())
+    try:
+        server.add_insecure_port(address.replace("unix://", "unix:", 1))
+    except RuntimeError:
+        log(f"{author.name} cannot listen at the address in {ADDRESS}")
+        raise SystemExit(1) from None
+    server.start()
+    threading.Thread(target=_watch_host, args=(sys.stdin.buffer,), daemon=True).start()
+    server.stop(stop.wait()).wait()
+
+
+class _Stop:
+    """Called once with a grace; `wait` returns it."""
+
+    def __init__(self) -> None:
+        self._grace = 0.0
+        self._called = threading.Event()
+
+    def __call__(self, grace: float) -> None:
+        if not self._called.is_set():
+            self._grace = grace
+            self._called.set()
+
+    def wait(self) -> float:
+        self._called.wait()
+        return self._grace
+
+
+def _read_token(stdin: IO[bytes]) -> str | None:
+    try:
+        first = json.loads(stdin.readline(65536))
+    except ValueError:
+        return None
+    token = first.get("token") if isinstance(first, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _watch_host(stdin: IO[bytes]) -> None:
+    """Standard input is the lifeline: its end means that the host is gone."""
+    while stdin.read(4096):
+        pass
+    os._exit(0)

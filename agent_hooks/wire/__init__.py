@@ -1,0 +1,1 @@
+"""JSON types ↔ protobuf messages: one codec, used by both ends."""
