@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from concurrent import futures
-from typing import IO
 
 import grpc
 
@@ -23,6 +21,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
 )
+_MAX_TOKEN_LINE = 65536
 _SPARE_WORKERS = 2
 """Beside the judging ones, so that health and shutdown are answered under full load."""
 
@@ -48,7 +47,7 @@ def serve(plugin: Interceptor | object) -> None:
     stop = _Stop()
     signal.signal(signal.SIGTERM, lambda *_: stop(2.0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's ^C is for the host
-    token = _read_token(sys.stdin.buffer)
+    token = _read_token()
     server = grpc.server(
         futures.ThreadPoolExecutor(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS
     )
@@ -59,7 +58,7 @@ def serve(plugin: Interceptor | object) -> None:
         log(f"{author.name} cannot listen at the address in {ADDRESS}")
         raise SystemExit(1) from None
     server.start()
-    threading.Thread(target=_watch_host, args=(sys.stdin.buffer,), daemon=True).start()
+    threading.Thread(target=_watch_host, daemon=True).start()
     server.stop(stop.wait()).wait()
 
 
@@ -80,17 +79,24 @@ class _Stop:
         return self._grace
 
 
-def _read_token(stdin: IO[bytes]) -> str | None:
+def _read_token() -> str | None:
+    """From the first line; unbuffered, so that nothing holds a lock at the end."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _MAX_TOKEN_LINE:
+        byte = os.read(0, 1)
+        if not byte:
+            break
+        line += byte
     try:
-        first = json.loads(stdin.readline(65536))
+        first = json.loads(line)
     except ValueError:
         return None
     token = first.get("token") if isinstance(first, dict) else None
     return token if isinstance(token, str) else None
 
 
-def _watch_host(stdin: IO[bytes]) -> None:
+def _watch_host() -> None:
     """Standard input is the lifeline: its end means that the host is gone."""
-    while stdin.read(4096):
+    while os.read(0, 4096):
         pass
     os._exit(0)

@@ -89,6 +89,7 @@ type candidate struct {
 	slashes   string // between the scheme and the authority: "//" in a proper URL
 	authority string // up to the path, the query or the fragment; text may trail it
 	backslash bool   // a backslash ended the authority
+	inText    bool   // found inside a text, not a whole string
 }
 
 var (
@@ -130,29 +131,35 @@ func urlsIn(text string) []candidate {
 }
 
 // newCandidate takes what follows a scheme, or what may be a URL without one.
-// It returns false for a comment, a path, a lone "https:" and the like.
-func newCandidate(hasScheme bool, text string, endsAtSpace bool) (candidate, bool) {
+// It returns false for a comment, a path, an empty string, "http: a protocol".
+func newCandidate(hasScheme bool, text string, inText bool) (candidate, bool) {
 	rest := strings.TrimLeft(text, `/\`)
-	slashes := text[:len(text)-len(rest)]
-	switch {
-	case hasScheme && slashes != "":
-	case !hasScheme && len(slashes) < 2, rest == "", strings.ContainsRune(" \"')", rune(rest[0])):
-		return candidate{}, false
-	}
+	c := candidate{slashes: text[:len(text)-len(rest)], authority: rest, inText: inText}
 	end := strings.IndexFunc(rest, func(r rune) bool {
-		return strings.ContainsRune(`/?#\`, r) || endsAtSpace && unicode.IsSpace(r)
+		return strings.ContainsRune(`/?#\`, r) || inText && unicode.IsSpace(r)
 	})
-	if end < 0 {
-		return candidate{slashes, rest, false}, true
+	if end >= 0 {
+		c.authority, c.backslash = rest[:end], rest[end] == '\\'
 	}
-	return candidate{slashes, rest[:end], rest[end] == '\\'}, true
+	switch {
+	case hasScheme && c.slashes != "":
+		return c, true
+	case rest == "" || !hasScheme && len(c.slashes) < 2:
+		return c, false
+	case inText:
+		return c, !strings.ContainsRune(" \"')", rune(rest[0]))
+	default:
+		return c, rest[0] != ' ' || hasScheme && strings.Contains(c.authority, "@")
+	}
 }
 
 var (
-	// Ends a URL inside prose, markup or JSON. A quote ends one only with what
-	// may follow it there: a shell joins https://good.example"".evil.example.
-	proseEnd = regexp.MustCompile(`[\s\p{Z}<>]|["'][,}\])]`)
 	userinfo = regexp.MustCompile(`^[A-Za-z0-9._~%!$&'()*+,;=:-]*$`)
+	// No client takes these for part of a host.
+	hostEnd = regexp.MustCompile(`[\s\p{Z}<>]`)
+	// In markup, JSON and code a quote ends a URL, but only with what may follow
+	// it there: a shell joins https://good.example"".evil.example.
+	quoteEnd = regexp.MustCompile(`[\s\p{Z}<>]|["'][,}\])]`)
 )
 
 // host returns the normal form of the one host that every client reads in the
@@ -161,22 +168,27 @@ func (c candidate) host() (string, bool) {
 	if c.slashes != "//" || c.backslash {
 		return "", false
 	}
-	host := c.authority
-	if user, after, found := strings.Cut(host, "@"); found {
-		// The host follows the "@", so nothing before it may end the authority.
-		if !userinfo.MatchString(user) {
-			return "", false
-		}
-		host = after
+	user, host, found := strings.Cut(c.authority, "@")
+	if !found {
+		user, host = "", c.authority
 	}
-	if at := proseEnd.FindStringIndex(host); at != nil {
+	// Only what an address may have before the "@": a space or a "<" there
+	// would end the authority for some clients. For some, a "[" starts it anew.
+	if !userinfo.MatchString(user) || !c.inText && strings.LastIndexByte(host, '[') > 0 {
+		return "", false
+	}
+	end := hostEnd
+	if c.inText {
+		end = quoteEnd
+	}
+	if at := end.FindStringIndex(host); at != nil {
 		host = host[:at[0]]
 	}
-	trailing := "\"'`.,;:!*)}”’»"
+	closing := "\"'`.,;:!*)}”’»" // Trails a URL in prose, and ends no real name.
 	if !strings.HasPrefix(host, "[") {
-		trailing += "]"
+		closing += "]"
 	}
-	host = strings.TrimRight(host, trailing)
+	host = strings.TrimRight(host, closing)
 	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
 		if _, err := strconv.ParseUint(host[colon+1:], 10, 16); err != nil {
 			return "", false

@@ -87,8 +87,8 @@ func TestLifeOfAPlugin(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition)
 
 	for argsJSON, want := range map[string]pb.Decision{
-		`{"url": "https://good.example/"}`: pb.Decision_DECISION_ALLOW,
-		`{"url": "https://evil.example/"}`: pb.Decision_DECISION_DENY,
+		`{"url": "https://good.example/"}`:                                      pb.Decision_DECISION_ALLOW,
+		`{"url": "https://evil.example/"}`:                                      pb.Decision_DECISION_DENY,
 		`{"text": "` + strings.Repeat("a", 10<<20) + ` https://evil.example/"}`: pb.Decision_DECISION_DENY,
 	} {
 		answer, err := interceptor.Intercept(ctx, toolCall(argsJSON))

@@ -1,0 +1,242 @@
+"""The calls of one plugin: waiting, in flight, answered. Thread-safe, never blocking."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from agent_hooks.core.call import Done
+from agent_hooks.core.effects import Failed
+from agent_hooks.core.reasons import HostError
+from agent_hooks.supervisor.peer import Pulse
+from agent_hooks.supervisor.settings import Settings
+from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.status import failure
+
+_log = logging.getLogger("agent_hooks.supervisor")
+
+_LEEWAY = 0.25
+"""Seconds by which gRPC's own deadline lies after the host's: the host's clock decides."""
+
+
+@dataclass(slots=True)
+class Live:
+    """A launch that may be called."""
+
+    future: Callable[..., Any]
+    metadata: tuple[tuple[str, str], ...]
+    pulse: Pulse
+    limit: int
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """One call on its way.
+
+    Attributes:
+        deadline: on the monotonic clock, in seconds.
+        decode: from the answer's bytes; raises WireError.
+    """
+
+    request: bytes
+    deadline: float
+    decode: Callable[[bytes], object]
+    done: Done
+    traceparent: str | None = None
+    call: Any = None
+    over: bool = False
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened to calls, for status and metrics."""
+
+    answered: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    refused: int = 0
+
+
+class Calls:
+    """Queues calls while the plugin starts or is busy, and sends each at most once.
+
+    Args:
+        name: the binding's id, for the log.
+        on_answered: called with True after an answer, False after a timeout;
+            from any thread.
+    """
+
+    def __init__(self, name: str, settings: Settings, on_answered: Callable[[bool], None]) -> None:
+        self.name = name
+        self.counters = Counters()
+        self.timeouts_in_a_row = 0
+        self._settings = settings
+        self._on_answered = on_answered
+        self._lock = threading.Lock()
+        self._live: Live | None = None
+        self._closed: str | None = None
+        self._waiting: deque[Pending] = deque()
+        self._in_flight: set[Pending] = set()
+        self._pid = os.getpid()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls sent and not yet over."""
+        return len(self._in_flight)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a place or for the plugin."""
+        return len(self._waiting)
+
+    def submit(self, pending: Pending) -> None:
+        """Send now, or wait for a ready plugin and a place; or fail at once."""
+        if os.getpid() != self._pid:
+            pending.done(self._refusal("the process was forked: start a supervisor in the child"))
+            return
+        with self._lock:
+            refusal = self._closed
+            if refusal is None and self._has_place():
+                self._in_flight.add(pending)
+            elif refusal is None and len(self._waiting) < self._settings.waiting:
+                self._waiting.append(pending)
+                return
+            elif refusal is None:
+                refusal = f"{len(self._waiting)} calls are waiting already"
+            live = self._live
+        if refusal is not None or live is None:
+            pending.done(self._refusal(refusal or "not ready"))
+        else:
+            self._send(pending, live)
+
+    def cancel(self, pending: Pending, timed_out: bool) -> None:
+        """Give a call up; its answer, if one comes, is dropped."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if pending.over:
+                return
+            pending.over = True
+            sent = pending in self._in_flight
+            if not sent and pending in self._waiting:
+                self._waiting.remove(pending)
+            if timed_out:
+                self.counters.timed_out += 1
+                self.timeouts_in_a_row += sent
+        if pending.call is not None:
+            pending.call.cancel()
+        if timed_out and sent:
+            self._on_answered(False)
+
+    def open(self, live: Live) -> None:
+        """The plugin is ready: send what waited."""
+        with self._lock:
+            self._live = live
+            self._closed = None
+            self.timeouts_in_a_row = 0
+        self._pump()
+
+    def lose(self) -> None:
+        """The plugin is not ready any more; what was not sent waits on."""
+        with self._lock:
+            self._live = None
+
+    def close(self, why: str) -> None:
+        """Fail what waits, and everything from now on, at once."""
+        with self._lock:
+            self._live = None
+            self._closed = why
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for pending in waiting:
+            pending.done(self._refusal(why))
+
+    def reopen(self) -> None:
+        """Let calls wait again."""
+        with self._lock:
+            self._closed = None
+
+    def _has_place(self) -> bool:
+        live = self._live
+        if live is None or self._waiting or len(self._in_flight) >= live.limit:
+            return False
+        if live.pulse.beats():
+            return True
+        self._live = None  # dead or dying, and the supervisor will hear of it: wait
+        return False
+
+    def _pump(self) -> None:
+        while True:
+            with self._lock:
+                live = self._live
+                if live is None or not self._waiting or len(self._in_flight) >= live.limit:
+                    return
+                pending = self._waiting.popleft()
+                if pending.over:
+                    continue
+                self._in_flight.add(pending)
+            self._send(pending, live)
+
+    def _send(self, pending: Pending, live: Live) -> None:
+        metadata = live.metadata
+        if pending.traceparent is not None:
+            metadata = (*metadata, ("traceparent", pending.traceparent))
+        remaining = max(pending.deadline - time.monotonic(), 0.0)
+        try:
+            pending.call = live.future(
+                pending.request, timeout=remaining + _LEEWAY, metadata=metadata
+            )
+        except Exception as exc:  # noqa: BLE001 - a channel that is closing raises ValueError
+            self._finish(pending, Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__))
+            return
+        pending.call.add_done_callback(lambda call: self._answered(pending, call))
+        if pending.over:
+            pending.call.cancel()
+
+    def _answered(self, pending: Pending, call: Any) -> None:
+        """On gRPC's thread."""
+        try:
+            reply = self._read(pending, call)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the slot must be filled
+            reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
+        self._finish(pending, reply)
+
+    def _read(self, pending: Pending, call: Any) -> object:
+        code = call.code()
+        if code is not grpc.StatusCode.OK:
+            return failure(code, call.details(), time.monotonic() >= pending.deadline)
+        try:
+            return pending.decode(call.result())
+        except WireError as refusal:
+            return Failed(HostError.VERDICT_INVALID, str(refusal))
+
+    def _finish(self, pending: Pending, reply: object) -> None:
+        with self._lock:
+            self._in_flight.discard(pending)
+            first = not pending.over
+            pending.over = True
+            if first and isinstance(reply, Failed):
+                self.counters.failed += 1
+            elif first:
+                self.counters.answered += 1
+                self.timeouts_in_a_row = 0
+        if first:
+            if isinstance(reply, Failed):
+                _log.warning("plugin %s: %s", self.name, reply.detail)
+            else:
+                self._on_answered(True)
+            pending.done(reply)
+        self._pump()
+
+    def _refusal(self, why: str) -> Failed:
+        self.counters.refused += 1
+        _log.warning("plugin %s: not called: %s", self.name, why)
+        return Failed(HostError.INTERCEPTOR_FAILED, why)

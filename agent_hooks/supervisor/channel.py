@@ -1,0 +1,164 @@
+"""The gRPC channel of one launch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from agent_hooks.core.context import SPEC_VERSION
+from agent_hooks.v1 import plugin_pb2
+from agent_hooks.wire.context import parse_message, point_name
+from agent_hooks.wire.fields import WireError, refuse_unknown_fields
+from agent_hooks.wire.status import MAX_MESSAGE_BYTES
+
+PROTOCOL_VERSION = 1
+TOKEN_METADATA = "agent-hooks-token"  # noqa: S105 - the name, not a secret
+
+_OPTIONS = (
+    ("grpc.default_authority", "localhost"),  # some servers refuse the socket's path there
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+)
+_PLUGIN = "/agent_hooks.v1.PluginService/"
+_HEALTH = "/grpc.health.v1.Health/Check"
+_SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
+
+METHODS = {
+    plugin_pb2.PLUGIN_KIND_INTERCEPTOR: "/agent_hooks.v1.InterceptorService/Intercept",
+    plugin_pb2.PLUGIN_KIND_APPROVAL_RESOLVER: "/agent_hooks.v1.ApprovalResolverService/Resolve",
+}
+
+
+class HandshakeError(RuntimeError):
+    """A plugin that answered, but not as the protocol says. Names both sides."""
+
+
+class ConfigRefusedError(HandshakeError):
+    """A plugin that refused its configuration; the text is the plugin's."""
+
+
+class PluginChannel:
+    """A fresh channel per launch: an old one's back-off cannot delay a new process.
+
+    Built on the synchronous stack, whose futures serve every thread and every
+    event loop alike.
+    """
+
+    def __init__(self, socket_path: Path, token: str) -> None:
+        self._channel = grpc.insecure_channel(f"unix:{socket_path}", options=_OPTIONS)
+        self.metadata = ((TOKEN_METADATA, token),)
+        self.described = plugin_pb2.DescribeResponse()
+
+    def method(self, path: str) -> Callable[..., Any]:
+        """A unary call of raw bytes that returns a future."""
+        call: Any = self._channel.unary_unary(path)
+        future: Callable[..., Any] = call.future
+        return future
+
+    async def describe(self, timeout: float) -> plugin_pb2.DescribeResponse:
+        """Ask who it is, and check that it fits.
+
+        Raises:
+            HandshakeError: no answer in time, or one that does not fit.
+        """
+        request = plugin_pb2.DescribeRequest(
+            protocol_versions=[PROTOCOL_VERSION], specs=[SPEC_VERSION]
+        )
+        data = await self._ask("Describe", request.SerializeToString(), timeout)
+        try:
+            answer: plugin_pb2.DescribeResponse = parse_message(
+                plugin_pb2.DescribeResponse, data, "answer"
+            )
+            refuse_unknown_fields(answer, "answer")
+            for number in answer.points:
+                point_name(number)
+        except WireError as refusal:
+            raise HandshakeError(f"Describe: {refusal}") from None
+        if answer.protocol_version != PROTOCOL_VERSION:
+            raise HandshakeError(
+                f"Describe: the plugin chose protocol version {answer.protocol_version}, "
+                f"the host speaks {PROTOCOL_VERSION}"
+            )
+        if SPEC_VERSION not in answer.specs:
+            raise HandshakeError(
+                f"Describe: the plugin understands {', '.join(answer.specs) or 'nothing'}, "
+                f"the host emits {SPEC_VERSION}"
+            )
+        if answer.kind not in METHODS:
+            raise HandshakeError("Describe: kind is neither interceptor nor approval resolver")
+        self.described = answer
+        return answer
+
+    async def configure(self, binding_id: str, config: dict[str, Any], timeout: float) -> None:
+        """Hand over the configuration.
+
+        Raises:
+            ConfigRefusedError: the plugin says that it is wrong.
+            HandshakeError: no answer in time.
+        """
+        request = plugin_pb2.ConfigureRequest(binding_id=binding_id, config_json=json.dumps(config))
+        await self._ask("Configure", request.SerializeToString(), timeout)
+
+    async def healthy(self, timeout: float) -> bool:
+        """Whether it answers its health check in time. One without the service passes."""
+        try:
+            return await self._call(_HEALTH, b"", timeout) == _SERVING
+        except grpc.RpcError as error:
+            return _code(error) is grpc.StatusCode.UNIMPLEMENTED
+
+    async def shutdown(self, grace: float) -> None:
+        """Ask it to finish and exit; its silence is dealt with by the caller."""
+        request = plugin_pb2.ShutdownRequest(grace_ms=int(grace * 1000))
+        try:
+            await self._call(_PLUGIN + "Shutdown", request.SerializeToString(), grace)
+        except grpc.RpcError:
+            return
+
+    def close(self) -> None:
+        """Close; calls in flight fail."""
+        self._channel.close()
+
+    async def _ask(self, name: str, request: bytes, timeout: float) -> bytes:
+        try:
+            return await self._call(_PLUGIN + name, request, timeout)
+        except grpc.RpcError as error:
+            code, details = _code(error), _details(error)
+        if name == "Configure" and code is grpc.StatusCode.INVALID_ARGUMENT:
+            raise ConfigRefusedError(f"its configuration is refused:\n{details}")
+        raise HandshakeError(f"{name}: {code.name}: {details}")
+
+    async def _call(self, path: str, request: bytes, timeout: float) -> bytes:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        call = self.method(path)(
+            request, timeout=timeout, metadata=self.metadata, wait_for_ready=True
+        )
+        call.add_done_callback(lambda _: loop.call_soon_threadsafe(_settle, done))
+        try:
+            await done
+        finally:
+            call.cancel()
+        answer: bytes = call.result()
+        return answer
+
+
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+def _code(error: grpc.RpcError) -> grpc.StatusCode:
+    code = error.code() if isinstance(error, grpc.Call) else None
+    return code or grpc.StatusCode.UNKNOWN
+
+
+def _details(error: grpc.RpcError) -> str:
+    return (error.details() if isinstance(error, grpc.Call) else "") or ""

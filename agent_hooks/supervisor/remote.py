@@ -1,0 +1,112 @@
+"""What a host registers: an interceptor or resolver that lives in another process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from agent_hooks.core.approval import ApprovalRequest, ApprovalResolution
+from agent_hooks.core.call import Call, Cancel, Done
+from agent_hooks.core.context import AgentContext, Bounds, ContextError, check_context
+from agent_hooks.core.effects import Failed
+from agent_hooks.core.profile import EnforcementMode
+from agent_hooks.core.reasons import HostError
+from agent_hooks.supervisor.calls import Calls, Pending
+from agent_hooks.wire.approval import decode_resolution, encode_resolve
+from agent_hooks.wire.context import encode_request
+from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.verdict import decode_response
+
+if TYPE_CHECKING:
+    from agent_hooks.core.verdict import Verdict
+
+
+class RemoteError(RuntimeError):
+    """A remote interceptor that did not answer; raised by the plain `intercept` only."""
+
+
+def _ignore(_: bool) -> None:
+    pass
+
+
+class RemoteInterceptor:
+    """An interceptor plugin, as a host sees it."""
+
+    def __init__(self, calls: Calls, timeout: float) -> None:
+        self._calls = calls
+        self.timeout = timeout
+
+    def start(self, call: Call, done: Done) -> Cancel:
+        """Send one context; see `core.call.Startable`."""
+        deadline = time.monotonic() + call.timeout
+        try:
+            request = encode_request(
+                call.snapshot,
+                emission_id=call.emission_id,
+                mode=call.mode,
+                approval_available=call.approval_available,
+                timeout_ms=int(call.timeout * 1000),
+            )
+        except WireError as refusal:
+            done(Failed(HostError.INTERCEPTOR_FAILED, str(refusal)))
+            return _ignore
+        return _submit(
+            self._calls, Pending(request, deadline, decode_response, done, call.traceparent)
+        )
+
+    def intercept(self, context: AgentContext) -> Verdict:
+        """Ask once and wait, outside any emission.
+
+        Raises:
+            ContextError: no valid context.
+            RemoteError: no answer, or none that is a verdict.
+        """
+        snapshot = check_context(context, Bounds(), context.get("spec", ""))
+        call = Call(snapshot, "", EnforcementMode.ENFORCE, False, self.timeout)
+        reply: list[object] = []
+        answered = threading.Event()
+
+        def done(answer: object) -> None:
+            reply.append(answer)
+            answered.set()
+
+        cancel = self.start(call, done)
+        if not answered.wait(self.timeout):
+            cancel(True)
+            raise RemoteError("no answer in time")
+        if isinstance(reply[0], Failed):
+            raise RemoteError(reply[0].detail)
+        return reply[0]  # type: ignore[return-value]
+
+
+class RemoteResolver:
+    """An approval resolver plugin, as a host sees it."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def start_resolve(self, request: ApprovalRequest, timeout: float, done: Done) -> Cancel:
+        """Send one request; the answer is the resolution's JSON form, or `Failed`."""
+        deadline = time.monotonic() + timeout
+        try:
+            shown = check_context(request.context, Bounds(), request.context["spec"])
+            data = encode_resolve(request, shown)
+        except (ContextError, WireError) as refusal:
+            done(Failed(HostError.APPROVAL_RESOLVER_FAILED, str(refusal)))
+            return _ignore
+
+        def fail_as_resolver(reply: object) -> None:
+            failed = isinstance(reply, Failed)
+            done(Failed(HostError.APPROVAL_RESOLVER_FAILED) if failed else reply)
+
+        return _submit(self._calls, Pending(data, deadline, decode_resolution, fail_as_resolver))
+
+    def resolve(self, request: ApprovalRequest) -> ApprovalResolution:
+        """Resolvers in other processes are asked through `start_resolve`."""
+        raise TypeError("use start_resolve: a remote resolver answers through a callback")
+
+
+def _submit(calls: Calls, pending: Pending) -> Cancel:
+    calls.submit(pending)
+    return lambda timed_out: calls.cancel(pending, timed_out)

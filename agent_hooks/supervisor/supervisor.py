@@ -1,0 +1,174 @@
+"""The supervisor: one thread that owns every plugin of a host."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from agent_hooks.supervisor.launcher import Launcher
+from agent_hooks.supervisor.life import Binding
+from agent_hooks.supervisor.process import PluginProcess
+from agent_hooks.supervisor.remote import RemoteInterceptor, RemoteResolver
+from agent_hooks.supervisor.settings import Settings
+
+__all__ = ["Binding", "PluginStartError", "Supervisor"]
+
+T = TypeVar("T")
+
+
+class PluginStartError(RuntimeError):
+    """Plugins that could not be started; the text has a line for each."""
+
+
+class Supervisor:
+    """Launches and keeps plugins; a context manager.
+
+        with Supervisor([Binding("policy", manifest, config)]) as supervisor:
+            emitter.register(supervisor.interceptor("policy"), name="policy")
+
+    Everything may be called from any thread and with any event loop running,
+    but not in a forked child: there, calls are refused at once.
+    """
+
+    def __init__(self, bindings: Iterable[Binding] = (), settings: Settings | None = None) -> None:
+        self._bindings = {binding.id: binding for binding in bindings}
+        self._settings = settings or Settings()
+        self._plugins: dict[str, PluginProcess] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._launcher: Launcher | None = None
+        self._base: Path | None = None
+        self._pid = os.getpid()
+
+    def start(self, wait: bool = True) -> Supervisor:
+        """Launch every binding's plugin.
+
+        Args:
+            wait: until all are ready. Otherwise they start in the background,
+                and calls wait for them within their own timeouts.
+
+        Raises:
+            PluginStartError: a first launch failed (with `wait` only);
+                everything is stopped again.
+        """
+        if self._loop is not None:
+            raise RuntimeError("the supervisor is started already")
+        self._base = Path(tempfile.mkdtemp(prefix="agent-hooks-"))
+        loop = self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=loop.run_forever, name="agent-hooks-supervisor", daemon=True
+        )
+        self._thread.start()
+        atexit.register(self.close)
+        self._on_loop(self._launch_all(self._base))
+        if wait:
+            try:
+                self._on_loop(self._all_started())
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def interceptor(self, binding_id: str) -> RemoteInterceptor:
+        """The binding's interceptor, to register with an emitter.
+
+        Raises:
+            KeyError: no such binding.
+        """
+        plugin = self._plugins[binding_id]
+        timeout = plugin.binding.timeout or plugin.binding.manifest.timeout
+        return RemoteInterceptor(plugin.calls, timeout)
+
+    def resolver(self, binding_id: str) -> RemoteResolver:
+        """The binding's approval resolver. Raises KeyError."""
+        return RemoteResolver(self._plugins[binding_id].calls)
+
+    def status(self) -> list[dict[str, Any]]:
+        """One object per binding: id, state, pid, restarts, calls, last_error."""
+        return [
+            {
+                "id": name,
+                "state": plugin.state.value,
+                "pid": plugin.pid,
+                "restarts": plugin.restarts,
+                "in_flight": plugin.calls.in_flight,
+                "waiting": plugin.calls.waiting,
+                "answered": plugin.calls.counters.answered,
+                "failed": plugin.calls.counters.failed,
+                "timed_out": plugin.calls.counters.timed_out,
+                "refused": plugin.calls.counters.refused,
+                "last_error": plugin.last_error,
+            }
+            for name, plugin in self._plugins.items()
+        ]
+
+    def reset(self, binding_id: str) -> None:
+        """Let a quarantined plugin start again. Raises KeyError."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._plugins[binding_id].reset)
+
+    def close(self) -> None:
+        """Stop every plugin, gracefully and then not, and wait until all are gone."""
+        if self._loop is None or os.getpid() != self._pid:
+            return
+        loop, self._loop = self._loop, None
+        atexit.unregister(self.close)
+        asyncio.run_coroutine_threadsafe(self._end_all(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        assert self._thread is not None
+        self._thread.join()
+        loop.close()
+        if self._base is not None:
+            shutil.rmtree(self._base, ignore_errors=True)
+
+    def __enter__(self) -> Supervisor:
+        return self.start() if self._loop is None else self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _launch_all(self, base: Path) -> None:
+        loop = asyncio.get_running_loop()
+        self._launcher = Launcher(base, loop)
+        for number, (name, binding) in enumerate(self._bindings.items()):
+            plugin = PluginProcess(binding, number, self._settings, self._launcher)
+            self._plugins[name] = plugin
+            self._tasks.append(loop.create_task(plugin.run()))
+
+    async def _all_started(self) -> None:
+        plugins = self._plugins.values()
+        outcomes = await asyncio.gather(
+            *(plugin.started() for plugin in plugins), return_exceptions=True
+        )
+        failures = [
+            f"plugin {plugin.binding.id} ({plugin.binding.manifest.kind}): {outcome}"
+            for plugin, outcome in zip(plugins, outcomes, strict=True)
+            if outcome is not None
+        ]
+        if failures:
+            raise PluginStartError("\n".join(failures))
+
+    async def _end_all(self) -> None:
+        for plugin in self._plugins.values():
+            plugin.stop()
+        await asyncio.gather(*self._tasks)
+        if self._launcher is not None:
+            self._launcher.close()
