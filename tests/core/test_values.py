@@ -82,36 +82,36 @@ def test_scan_tells_which_slow_paths_a_value_needs(value: Any, flags: int) -> No
     [
         pytest.param({"a": [0, math.nan]}, "/a/1", "not a finite number", id="nan"),
         pytest.param([math.inf], "/0", "not a finite number", id="infinity"),
-        pytest.param({"a/b": {"c~d": -math.inf}}, "/a~1b/c~0d", "not a finite number", id="escaped"),
-        pytest.param({"\ud800": math.nan}, "/\\ud800", "not a finite number", id="surrogate-in-place"),
-        pytest.param({"a": {1: 2}}, "/a", "not a string", id="integer-key"),
+        pytest.param({"a/b": [{"~": -math.inf}]}, "/a~1b/0/~0", "not a finite", id="escaped"),
+        pytest.param({"\ud800": math.nan}, "/\\ud800", "not a finite number", id="surrogate"),
+        pytest.param({"a": {1: 2}}, "/a", "a member name is not a string", id="integer-key"),
         pytest.param([{1, 2}], "/0", "not a JSON value (Python type set)", id="set"),
-        pytest.param({"a": b"x"}, "/a", "not a JSON value (Python type bytes)", id="bytes"),
-        pytest.param([1j], "/0", "not a JSON value (Python type complex)", id="complex"),
         pytest.param(object(), "", "not a JSON value (Python type object)", id="object"),
-        pytest.param([...], "/0", "Python type ellipsis", id="ellipsis"),
-        pytest.param(CYCLE, None, "nested too deeply", id="cycle"),
     ],
 )
-def test_a_refusal_names_the_place_and_the_problem(
-    value: Any, pointer: str | None, words: str
-) -> None:
+def test_a_refusal_names_the_place_and_the_problem(value: Any, pointer: str, words: str) -> None:
+    """§4.4; the place is an RFC 6901 pointer."""
+    with pytest.raises(ValueDomainError) as caught:
+        values.scan(value)
+    assert caught.value.pointer == pointer
+    assert str(caught.value).startswith(f"{pointer or '(root)'}: {words}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": math.nan}, {"a": {1: 2}}, [{1}], {"a": b"x"}, [1j], object(), [...], [int]],
+    ids=["nan", "integer-key", "set", "bytes", "complex", "object", "ellipsis", "type"],
+)
+def test_what_is_no_json_value_is_not_admitted(value: Any) -> None:
     """§4.4"""
-    with pytest.raises(ValueDomainError) as caught:
+    with pytest.raises(ValueDomainError):
         values.admit(value)
-    assert words in str(caught.value)
-    if pointer is not None:
-        assert caught.value.pointer == pointer or isinstance(caught.value, NotPlainError)
-        if not isinstance(value, (list, dict)) or "type" not in words:
-            assert str(caught.value).startswith(f"{caught.value.pointer or '(root)'}: ")
 
 
-def test_the_pointer_of_a_scan_leads_to_the_place() -> None:
-    """RFC 6901"""
-    with pytest.raises(ValueDomainError) as caught:
-        values.scan({"a/b": [{"~": math.nan}]})
-    assert caught.value.pointer == "/a~1b/0/~0"
-    assert caught.value.path == ("a/b", 0, "~")
+def test_a_value_that_holds_itself_is_refused() -> None:
+    """§12.3"""
+    with pytest.raises(ValueDomainError, match="nested too deeply"):
+        values.admit(CYCLE)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])

@@ -1,0 +1,144 @@
+"""One emission under way: its effects as questions to interceptors and resolver."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from agent_hooks.core.call import Call, Cancel, Done
+from agent_hooks.core.effects import Consult, Effect, Failed, Invoke, InvokeAll, Rules
+from agent_hooks.core.reasons import HostError
+from agent_hooks.core.record import InterceptionRecord
+from agent_hooks.host.drivers import Question
+from agent_hooks.host.starters import Start, StartResolve
+
+_FOREVER: Final = 86400.0
+
+
+class Observation(Protocol):
+    """What a tracer keeps of one emission while it runs."""
+
+    def calling(self, index: int, name: str | None) -> str | None:
+        """A call begins; returns its traceparent."""
+
+    def called(self, index: int, reply: object) -> None:
+        """A call is over."""
+
+    def end(self, record: InterceptionRecord) -> None:
+        """The emission is over."""
+
+
+class Observer(Protocol):
+    """A tracer (see `agent_hooks.telemetry`)."""
+
+    def begin(self, context: object) -> Observation | None:
+        """An emission begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One registration: how to ask, for how long, and where."""
+
+    start: Start
+    name: str | None
+    timeout: float | None
+    points: frozenset[str]
+
+
+class Running:
+    """Turns the effects of one emission into questions."""
+
+    __slots__ = ("_asked", "_id", "_resolver", "_rules", "observation")
+
+    def __init__(
+        self,
+        rules: Rules,
+        asked: tuple[Registered, ...],
+        resolver: tuple[StartResolve, float | None] | None,
+        observation: Observation | None,
+    ) -> None:
+        self._rules = rules
+        self._asked = asked
+        self._resolver = resolver
+        self._id = f"{random.getrandbits(128):032x}"
+        self.observation = observation
+
+    def questions(self, effect: Effect) -> list[Question]:
+        """What to ask for an effect, in registration order."""
+        match effect:
+            case Invoke():
+                return [self._question(effect.index, effect)]
+            case InvokeAll():
+                return [self._question(index, effect) for index in range(effect.count)]
+            case Consult():
+                return [self._consultation(effect)]
+
+    def _question(self, index: int, effect: Invoke | InvokeAll) -> Question:
+        asked = self._asked[index]
+
+        def start(done: Done) -> Cancel:
+            traceparent = _traceparent(effect.snapshot.context.get("trace"))
+            observation = self.observation
+            if observation is not None:
+                traceparent = observation.calling(index, asked.name) or traceparent
+                done = _observed(observation, index, done)
+            call = Call(
+                effect.snapshot,
+                self._id,
+                self._rules.mode,
+                self._rules.resolver,
+                asked.timeout if asked.timeout is not None else _FOREVER,
+                traceparent,
+            )
+            try:
+                return asked.start(call, done)
+            except Exception as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
+                done(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
+                return _nothing
+
+        return Question(start, asked.timeout, HostError.INTERCEPTOR_TIMEOUT)
+
+    def _consultation(self, effect: Consult) -> Question:
+        assert self._resolver is not None  # the core consults only where one is registered
+        resolver, timeout = self._resolver
+
+        def start(done: Done) -> Cancel:
+            try:
+                return resolver(effect.request, timeout if timeout is not None else _FOREVER, done)
+            except Exception as exc:  # noqa: BLE001 - §9: a failure leaves the deny standing
+                done(Failed(HostError.APPROVAL_RESOLVER_FAILED, f"raised {type(exc).__name__}"))
+                return _nothing
+
+        return Question(start, timeout, HostError.APPROVAL_RESOLVER_FAILED)
+
+
+def _observed(observation: Observation, index: int, done: Done) -> Done:
+    def observed(reply: object) -> None:
+        observation.called(index, reply)
+        done(reply)
+
+    return observed
+
+
+def _nothing(_: bool) -> None:
+    pass
+
+
+def _traceparent(trace: object) -> str | None:
+    """The W3C header of a context's trace block, where both ids are well-formed."""
+    if type(trace) is not dict:
+        return None
+    trace_id, span_id = trace.get("trace_id"), trace.get("span_id")
+    if _hex(trace_id, 32) and _hex(span_id, 16):
+        return f"00-{trace_id}-{span_id}-01"
+    return None
+
+
+def _hex(text: object, length: int) -> bool:
+    return (
+        type(text) is str
+        and len(text) == length
+        and set(text) <= set("0123456789abcdef")
+        and text.strip("0") != ""
+    )

@@ -1,0 +1,131 @@
+"""Interceptors and resolvers of every sort behind one shape: start, then a callback."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from agent_hooks.core.approval import ApprovalRequest
+from agent_hooks.core.call import Call, Cancel, Done, Startable
+from agent_hooks.core.effects import Failed
+from agent_hooks.core.reasons import HostError
+from agent_hooks.host.workers import WORKERS
+
+_log = logging.getLogger("agent_hooks.host")
+
+
+@runtime_checkable
+class RemoteResolving(Protocol):
+    """A resolver that answers through a callback."""
+
+    def start_resolve(self, request: ApprovalRequest, timeout: float, done: Done) -> Cancel:
+        """Begin to resolve."""
+        ...
+
+
+Start = Callable[[Call, Done], Cancel]
+StartResolve = Callable[[ApprovalRequest, float, Done], Cancel]
+
+
+def _no_cancel(_: bool) -> None:
+    pass
+
+
+def starter(interceptor: object, name: str | None) -> Start:
+    """How to ask an interceptor.
+
+    Raises:
+        TypeError: it has no `intercept`.
+    """
+    if isinstance(interceptor, Startable):
+        return interceptor.start
+    judge = getattr(interceptor, "intercept", None)
+    if not callable(judge):
+        raise TypeError(
+            f"{type(interceptor).__name__} is no interceptor: it has no intercept(context)"
+        )
+    run = _runner(judge, HostError.INTERCEPTOR_FAILED, name)
+    return lambda call, done: run(call.snapshot.copy, done)
+
+
+def resolve_starter(resolver: object) -> StartResolve:
+    """How to ask an approval resolver.
+
+    Raises:
+        TypeError: it has no `resolve`.
+    """
+    if isinstance(resolver, RemoteResolving):
+        return resolver.start_resolve
+    resolve = getattr(resolver, "resolve", None)
+    if not callable(resolve):
+        raise TypeError(f"{type(resolver).__name__} is no resolver: it has no resolve(request)")
+    run = _runner(resolve, HostError.APPROVAL_RESOLVER_FAILED, "approval resolver")
+    return lambda request, _, done: run(lambda: request, done)
+
+
+def _runner(
+    function: Callable[[Any], Any], reason: HostError, name: str | None
+) -> Callable[[Callable[[], Any], Done], Cancel]:
+    """How to run a function of one argument so that it can block nobody."""
+    job = _Job(function, reason, name)
+    return job.as_task if inspect.iscoroutinefunction(function) else job.on_thread
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    function: Callable[[Any], Any]
+    reason: HostError
+    name: str | None
+
+    def on_thread(self, argument: Callable[[], Any], done: Done) -> Cancel:
+        """A synchronous function, on a worker; it cannot be stopped, only given up."""
+
+        def work() -> None:
+            try:
+                returned = self.function(argument())
+                if inspect.isawaitable(returned):
+                    self._on_loop(_finish(returned), done)
+                    return
+            except BaseException as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
+                returned = self._failed(exc)
+            done(returned)
+
+        WORKERS.submit(work)
+        return _no_cancel
+
+    def as_task(self, argument: Callable[[], Any], done: Done) -> Cancel:
+        """A coroutine function, on the running loop or on one of our own."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self._on_loop(self._call(argument), done)
+        task = loop.create_task(self._call(argument))
+        task.add_done_callback(lambda finished: done(self._outcome(finished)))
+        return lambda _: None if task.done() else (task.cancel(), None)[1]
+
+    async def _call(self, argument: Callable[[], Any]) -> Any:
+        return await self.function(argument())
+
+    def _on_loop(self, work: Any, done: Done) -> Cancel:
+        future = asyncio.run_coroutine_threadsafe(work, WORKERS.loop())
+        future.add_done_callback(lambda finished: done(self._outcome(finished)))
+        return lambda _: (future.cancel(), None)[1]
+
+    def _outcome(self, finished: Any) -> object:
+        if finished.cancelled():
+            return Failed(self.reason, "cancelled")
+        exc = finished.exception()
+        return finished.result() if exc is None else self._failed(exc)
+
+    def _failed(self, exc: BaseException) -> Failed:
+        detail = f"raised {type(exc).__name__}"
+        _log.warning("%s: %s", self.name or "interceptor", detail)
+        return Failed(self.reason, detail)
+
+
+async def _finish(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
