@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from agent_hooks.core.approval import ApprovalResolver
+from agent_hooks.core.call import Startable
 from agent_hooks.core.context import AgentContext, Bounds
 from agent_hooks.core.effects import Rules
 from agent_hooks.core.emission import Emission, Emitted, emission, host_failure
@@ -118,7 +119,13 @@ class BaseEmitter:
         points = frozenset(POINTS) if at is None else frozenset(_point(item) for item in at)
         own = getattr(interceptor, "timeout", None)
         seconds = timeout if timeout is not None else own if own is not None else self._timeout
-        added = Registered(starter(interceptor, name), name, _positive(seconds, "timeout"), points)
+        added = Registered(
+            starter(interceptor, name),
+            name,
+            _positive(seconds, "timeout"),
+            points,
+            remote=isinstance(interceptor, Startable),
+        )
         self._registered = (*self._registered, added)
         self._plans = {}
         return self

@@ -19,7 +19,7 @@ _FOREVER: Final = 86400.0
 class Observation(Protocol):
     """What a tracer keeps of one emission while it runs."""
 
-    def calling(self, index: int, name: str | None) -> str | None:
+    def calling(self, index: int, name: str | None, remote: bool) -> str | None:
         """A call begins; returns its traceparent."""
 
     def called(self, index: int, reply: object) -> None:
@@ -44,6 +44,7 @@ class Registered:
     name: str | None
     timeout: float | None
     points: frozenset[str]
+    remote: bool
 
 
 class Running:
@@ -81,7 +82,7 @@ class Running:
             traceparent = _traceparent(effect.snapshot.context.get("trace"))
             observation = self.observation
             if observation is not None:
-                traceparent = observation.calling(index, asked.name) or traceparent
+                traceparent = observation.calling(index, asked.name, asked.remote) or traceparent
                 done = _observed(observation, index, done)
             call = Call(
                 effect.snapshot,

@@ -70,7 +70,7 @@ class PluginProcess:
         """Wait until it is ready for the first time.
 
         Raises:
-            LostError: its first launch failed.
+            Exception: why its first launch failed; ConfigRefusedError among others.
         """
         await asyncio.shield(self._first_outcome)
 
@@ -103,7 +103,7 @@ class PluginProcess:
             self._became_ready(life)
             await self._until_lost(life, self._watch(life))
         except (LostError, LaunchError, HandshakeError, PeerError) as error:
-            self._lost(str(error))
+            self._lost(error)
             if ready_at is None or time.monotonic() - ready_at < self._settings.reset_after:
                 raise LostError(str(error)) from None
         finally:
@@ -150,12 +150,13 @@ class PluginProcess:
             self._first_outcome.set_result(None)
         self.calls.open(life.live())
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, error: Exception) -> None:
+        why = str(error)
         self.calls.lose()
         self.pid = None
         self.last_error = why
         if not self._first_outcome.done():
-            self._first_outcome.set_exception(LostError(why))
+            self._first_outcome.set_exception(error)
             self._first_outcome.exception()  # it may be that nobody waits for it
         if not self._stopping.is_set():
             self._event(Event.LOST, why)

@@ -8,11 +8,12 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from agent_hooks.supervisor.channel import ConfigRefusedError
 from agent_hooks.supervisor.launcher import Launcher
 from agent_hooks.supervisor.life import Binding
 from agent_hooks.supervisor.process import PluginProcess
@@ -25,7 +26,18 @@ T = TypeVar("T")
 
 
 class PluginStartError(RuntimeError):
-    """Plugins that could not be started; the text has a line for each."""
+    """Plugins that could not be started; the text has a line for each.
+
+    Attributes:
+        is_configuration: whether all that is wrong is a configuration that its
+            plugin refused.
+    """
+
+    def __init__(self, failures: Mapping[str, BaseException]) -> None:
+        self.is_configuration = all(
+            isinstance(error, ConfigRefusedError) for error in failures.values()
+        )
+        super().__init__("\n".join(f"{plugin}: {error}" for plugin, error in failures.items()))
 
 
 class Supervisor:
@@ -158,13 +170,13 @@ class Supervisor:
         outcomes = await asyncio.gather(
             *(plugin.started() for plugin in plugins), return_exceptions=True
         )
-        failures = [
-            f"plugin {plugin.binding.id} ({plugin.binding.manifest.kind}): {outcome}"
+        failures = {
+            f"plugin {plugin.binding.id} ({plugin.binding.manifest.kind})": outcome
             for plugin, outcome in zip(plugins, outcomes, strict=True)
             if outcome is not None
-        ]
+        }
         if failures:
-            raise PluginStartError("\n".join(failures))
+            raise PluginStartError(failures)
 
     async def _end_all(self) -> None:
         for plugin in self._plugins.values():
