@@ -100,5 +100,5 @@ def _line(record: InterceptionRecord, step: Step | None) -> str:
         notes.append(verdict.message)
     if verdict.transform is not None:
         notes.append(f"at {verdict.transform.path}")
-    where = record.interception_point.value
-    return f"  [{colour}]{word:<10}[/{colour}] {escape(what):<44} {where:<15} {escape('; '.join(notes))}"
+    head = f"  [{colour}]{word:<10}[/{colour}] {escape(what):<42} "
+    return f"{head} {record.interception_point.value:<15} {escape('; '.join(notes))}"

@@ -34,7 +34,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Controls for AI agents that run outside the agent. "
-    "Exit codes: 0 fine, 1 a finding, 2 usage or bad configuration, 3 a plugin could not be started.",
+    "Exit codes: 0 fine, 1 a finding, 2 usage or bad configuration, "
+    "3 a plugin could not be started.",
 )
 
 

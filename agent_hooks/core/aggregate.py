@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_hooks.core.verdict import Decision, Verdict
@@ -24,19 +24,21 @@ def strictest(verdicts: Sequence[Verdict]) -> int:
     return max(range(len(verdicts)), key=lambda index: (severity(verdicts[index]), -index))
 
 
-def unite(winner: Verdict, returned: Iterable[Verdict]) -> Verdict:
+def unite(winner: Verdict, returned: Sequence[Verdict]) -> Verdict:
     """The winner with the emission's warnings and labels (§7.3).
 
     Warnings come from every verdict returned; labels from permits only, and
     none at all on a combined deny (§5.4).
     """
-    everything = list(returned)
-    if not any(verdict.warnings or verdict.result_labels for verdict in (winner, *everything)):
+    for verdict in returned:
+        if verdict.warnings or verdict.result_labels:
+            break
+    else:
         return winner
-    warnings = dict.fromkeys(item for verdict in everything for item in verdict.warnings)
+    warnings = dict.fromkeys(item for verdict in returned for item in verdict.warnings)
     labels = dict.fromkeys(
         label
-        for verdict in everything
+        for verdict in returned
         if verdict.decision is not Decision.DENY
         for label in verdict.result_labels
     )

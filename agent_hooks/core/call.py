@@ -47,3 +47,12 @@ class Startable(Protocol):
     def start(self, call: Call, done: Done) -> Cancel:
         """Begin to judge `call.snapshot`."""
         ...
+
+
+@runtime_checkable
+class Askable(Startable, Protocol):
+    """A startable that can also be waited for, cheaper than through a callback."""
+
+    def ask(self, call: Call) -> object:
+        """What was returned, or `Failed`; within `call.timeout`, and never raising."""
+        ...

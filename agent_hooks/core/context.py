@@ -47,22 +47,16 @@ class Snapshot:
 
     __slots__ = ("_frozen", "_texts", "context", "flags", "point", "target_is_member", "wire")
 
-    def __init__(self, context: AgentContext, point: Point, flags: int) -> None:
+    def __init__(
+        self, context: AgentContext, point: Point, flags: int, target_is_member: bool
+    ) -> None:
         self.context = context
         self.point = point
         self.flags = flags
-        self.target_is_member = _same(context["target"], self.member)
+        self.target_is_member = target_is_member
         self.wire: bytes | None = None  # the codec keeps its encoding here
         self._frozen: bytes | None = None
         self._texts: dict[Path, bytes] = {}
-
-    @property
-    def member(self) -> JSON:
-        """The member that the target mirrors at this point (§3)."""
-        value: JSON = self.context
-        for step in self.point.target:
-            value = value[step]
-        return value
 
     def copy(self) -> AgentContext:
         """A context for one reader alone (§7: its mutations are invisible)."""
@@ -103,18 +97,26 @@ class Snapshot:
             holder = holder[step]
         holder[self.point.target[-1]] = target
         _check_envelope(context, context["spec"])
-        flags = values.scan(context, bounds.max_depth)
-        _check_size(context, flags, bounds)
-        return Snapshot(context, self.point, flags)
+        rest = {name: value for name, value in context.items() if name != "target"}
+        folded = Snapshot(context, self.point, values.scan(rest, bounds.max_depth), True)
+        folded.check_size(rest, bounds)
+        return folded
 
+    def check_size(self, rest: AgentContext, bounds: Bounds) -> None:
+        """Require the whole context to be within its bound (§12.3).
 
-def _same(one: JSON, other: JSON) -> bool:
-    return one is other or values.freeze(one) == values.freeze(other)
+        Args:
+            rest: the context, without the target where a member holds it too.
 
-
-def _check_size(context: AgentContext, flags: int, bounds: Bounds) -> None:
-    if values.measure(context, flags) > bounds.max_bytes:
-        raise ValueDomainError("larger than the bound on a context (§12.3)")
+        Raises:
+            ValueDomainError: it is not.
+        """
+        size = values.measure(rest, self.flags)
+        if "target" not in rest and size * 2 > bounds.max_bytes:
+            # Only a large context needs its target counted exactly.
+            size += values.measure(self.context["target"], self.flags)
+        if size > bounds.max_bytes:
+            raise ValueDomainError("larger than the bound on a context (§12.3)")
 
 
 def check_context(raw: object, bounds: Bounds, spec: str) -> Snapshot:
@@ -125,13 +127,53 @@ def check_context(raw: object, bounds: Bounds, spec: str) -> Snapshot:
     """
     if not isinstance(raw, dict):
         raise ContextError("(root): not a JSON object (§4)")
+    raw = dict(raw)
     try:
-        context, flags = values.admit(raw, bounds.max_depth)
+        shared = _take_shared_target(raw)
+        rest, flags = values.admit(raw, bounds.max_depth)
+        context = _with_target(rest, shared)
         point = _check_envelope(context, spec)
-        _check_size(context, flags, bounds)
+        snapshot = Snapshot(context, point, flags, shared is not None or _same(context, point))
+        snapshot.check_size(rest, bounds)
     except ValueDomainError as refusal:
         raise ContextError(public_detail(refusal)) from None
-    return Snapshot(context, point, flags)
+    return snapshot
+
+
+def _take_shared_target(raw: AgentContext) -> Point | None:
+    """Leave the target out of `raw` where its member is the very same object.
+
+    Builders make it so; then it is copied, scanned and encoded once, not twice.
+    """
+    name = raw.get("interception_point")
+    point = POINTS.get(name) if isinstance(name, str) else None
+    if point is None or "target" not in raw:
+        return None
+    if _member(raw, point) is not raw["target"]:
+        return None
+    del raw["target"]
+    return point
+
+
+def _with_target(rest: AgentContext, shared: Point | None) -> AgentContext:
+    return rest if shared is None else {**rest, "target": _member(rest, shared)}
+
+
+def _member(context: AgentContext, point: Point) -> JSON:
+    """The member that the target mirrors at a point (§3), or a value that is nothing else."""
+    value: JSON = context
+    for step in point.target:
+        if not isinstance(value, dict) or step not in value:
+            return _ABSENT
+        value = value[step]
+    return value
+
+
+_ABSENT = object()
+
+
+def _same(context: AgentContext, point: Point) -> bool:
+    return values.freeze(context["target"]) == values.freeze(_member(context, point))
 
 
 def public_detail(refusal: ValueDomainError) -> str:

@@ -204,12 +204,34 @@ def check_verdict(returned: object) -> Verdict:
     """
     if returned is ALLOW:
         return ALLOW
+    if type(returned) is Verdict and _is_plain(returned):
+        return returned
     if isinstance(returned, Verdict):
         try:
             returned = returned.to_wire()
         except (AttributeError, TypeError):
             raise VerdictError("verdict: a member has the wrong type (§5)") from None
     return Verdict.from_wire(returned)
+
+
+def _is_plain(verdict: Verdict) -> bool:
+    """Whether a verdict is valid at a glance: a decision and ASCII texts, nothing else."""
+    return (
+        type(verdict.decision) is Decision
+        and verdict.decision is not Decision.TRANSFORM
+        and verdict.approval is None
+        and verdict.transform is None
+        and verdict.evidence is None
+        and verdict.warnings == ()
+        and verdict.result_labels == ()
+        and _is_plain_text(verdict.reason)
+        and not (verdict.reason or "").startswith(RESERVED_PREFIX)
+        and _is_plain_text(verdict.message)
+    )
+
+
+def _is_plain_text(text: object) -> bool:
+    return text is None or (type(text) is str and text.isascii())
 
 
 def _closed(obj: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from agent_hooks.core.approval import ApprovalResolver
-from agent_hooks.core.call import Startable
+from agent_hooks.core.call import Askable, Startable
 from agent_hooks.core.context import AgentContext, Bounds
 from agent_hooks.core.effects import Rules
 from agent_hooks.core.emission import Emission, Emitted, emission, host_failure
@@ -121,6 +121,7 @@ class BaseEmitter:
         seconds = timeout if timeout is not None else own if own is not None else self._timeout
         added = Registered(
             starter(interceptor, name),
+            interceptor.ask if isinstance(interceptor, Askable) else None,
             name,
             _positive(seconds, "timeout"),
             points,

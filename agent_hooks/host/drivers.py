@@ -21,11 +21,16 @@ from agent_hooks.core.reasons import HostError
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to ask: how, for how long, and what silence means."""
+    """One thing to ask: how, for how long, and what silence means.
+
+    Attributes:
+        ask: asks and waits, where that is cheaper; bounds itself by `timeout`.
+    """
 
     start: Callable[[Done], Cancel]
     timeout: float | None
     silence: HostError
+    ask: Callable[[], object] | None = None
 
 
 Plan = Callable[[Effect], list[Question]]
@@ -133,15 +138,19 @@ def drive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | None]:
         if interruption is not None:
             reply = _given_up(effect)
             continue
-        questions: list[_Blocker] = []
+        blockers: list[_Blocker] = []
         try:
-            questions = [_Blocker(question) for question in plan(effect)]
-            reply = _answer(effect, [question.wait() for question in questions])
+            questions = plan(effect)
+            if len(questions) == 1 and questions[0].ask is not None:
+                reply = _answer(effect, [questions[0].ask()])
+                continue
+            blockers = [_Blocker(question) for question in questions]
+            reply = _answer(effect, [blocker.wait() for blocker in blockers])
         except BaseException as exc:  # noqa: BLE001 - interrupted: record first, then re-raise
             interruption = exc
             reply = _given_up(effect)
-            for question in questions:
-                question.give_up()
+            for blocker in blockers:
+                blocker.give_up()
 
 
 class _Blocker:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from agent_hooks.core.call import Call, Cancel, Done
+from agent_hooks.core.context import Snapshot
 from agent_hooks.core.effects import Consult, Effect, Failed, Invoke, InvokeAll, Rules
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.record import InterceptionRecord
@@ -41,6 +43,7 @@ class Registered:
     """One registration: how to ask, for how long, and where."""
 
     start: Start
+    ask: Callable[[Call], object] | None
     name: str | None
     timeout: float | None
     points: frozenset[str]
@@ -77,28 +80,24 @@ class Running:
 
     def _question(self, index: int, effect: Invoke | InvokeAll) -> Question:
         asked = self._asked[index]
+        asking = _Asking(self, index, asked, effect.snapshot)
+        ask = asking.ask if asked.ask is not None else None
+        return Question(asking.start, asked.timeout, HostError.INTERCEPTOR_TIMEOUT, ask)
 
-        def start(done: Done) -> Cancel:
-            traceparent = _traceparent(effect.snapshot.context.get("trace"))
-            observation = self.observation
-            if observation is not None:
-                traceparent = observation.calling(index, asked.name, asked.remote) or traceparent
-                done = _observed(observation, index, done)
-            call = Call(
-                effect.snapshot,
-                self._id,
-                self._rules.mode,
-                self._rules.resolver,
-                asked.timeout if asked.timeout is not None else _FOREVER,
-                traceparent,
-            )
-            try:
-                return asked.start(call, done)
-            except Exception as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
-                done(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
-                return _nothing
-
-        return Question(start, asked.timeout, HostError.INTERCEPTOR_TIMEOUT)
+    def call(self, index: int, asked: Registered, snapshot: Snapshot) -> Call:
+        """One interceptor's call, traced if anybody traces."""
+        traceparent = _traceparent(snapshot.context.get("trace"))
+        if self.observation is not None:
+            traced = self.observation.calling(index, asked.name, asked.remote)
+            traceparent = traced or traceparent
+        return Call(
+            snapshot,
+            self._id,
+            self._rules.mode,
+            self._rules.resolver,
+            asked.timeout if asked.timeout is not None else _FOREVER,
+            traceparent,
+        )
 
     def _consultation(self, effect: Consult) -> Question:
         assert self._resolver is not None  # the core consults only where one is registered
@@ -114,12 +113,48 @@ class Running:
         return Question(start, timeout, HostError.APPROVAL_RESOLVER_FAILED)
 
 
-def _observed(observation: Observation, index: int, done: Done) -> Done:
-    def observed(reply: object) -> None:
-        observation.called(index, reply)
-        done(reply)
+class _Asking:
+    """One interceptor about to be asked; its failures are values in its slot (§6.3)."""
 
-    return observed
+    __slots__ = ("_asked", "_index", "_running", "_snapshot")
+
+    def __init__(self, running: Running, index: int, asked: Registered, snapshot: Snapshot) -> None:
+        self._running = running
+        self._index = index
+        self._asked = asked
+        self._snapshot = snapshot
+
+    def start(self, done: Done) -> Cancel:
+        observed = self._observed(done)
+        try:
+            return self._asked.start(self._call(), observed)
+        except Exception as exc:  # noqa: BLE001 - §6.3
+            observed(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
+            return _nothing
+
+    def ask(self) -> object:
+        assert self._asked.ask is not None
+        try:
+            reply = self._asked.ask(self._call())
+        except Exception as exc:  # noqa: BLE001 - §6.3
+            reply = Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}")
+        if self._running.observation is not None:
+            self._running.observation.called(self._index, reply)
+        return reply
+
+    def _call(self) -> Call:
+        return self._running.call(self._index, self._asked, self._snapshot)
+
+    def _observed(self, done: Done) -> Done:
+        observation, index = self._running.observation, self._index
+        if observation is None:
+            return done
+
+        def observed(reply: object) -> None:
+            observation.called(index, reply)
+            done(reply)
+
+        return observed
 
 
 def _nothing(_: bool) -> None:

@@ -27,11 +27,16 @@ _LEEWAY = 0.25
 """Seconds by which gRPC's own deadline lies after the host's: the host's clock decides."""
 
 
+def _nowhere(_: object) -> None:
+    pass
+
+
 @dataclass(slots=True)
 class Live:
     """A launch that may be called."""
 
     future: Callable[..., Any]
+    blocking: Callable[..., bytes]
     metadata: tuple[tuple[str, str], ...]
     pulse: Pulse
     limit: int
@@ -49,7 +54,7 @@ class Pending:
     request: bytes
     deadline: float
     decode: Callable[[bytes], object]
-    done: Done
+    done: Done = _nowhere
     traceparent: str | None = None
     call: Any = None
     over: bool = False
@@ -99,23 +104,82 @@ class Calls:
 
     def submit(self, pending: Pending) -> None:
         """Send now, or wait for a ready plugin and a place; or fail at once."""
+        place = self._claim(pending)
+        if isinstance(place, Failed):
+            pending.done(place)
+        elif place is not None:
+            self._send(pending, place)
+
+    def ask(self, pending: Pending) -> object:
+        """Like `submit`, but wait for the answer on the calling thread.
+
+        Sending from the thread that waits spares two hand-overs. Silence until
+        the deadline is INTERCEPTOR_TIMEOUT.
+        """
+        answered = threading.Lock()
+        answered.acquire()
+        replies: list[object] = []
+
+        def done(reply: object) -> None:
+            replies.append(reply)
+            answered.release()
+
+        pending.done = done
+        place = self._claim(pending)
+        if isinstance(place, Failed):
+            return place
+        if place is not None:
+            return self._ask(pending, place)
+        if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
+            return replies[0]
+        self.cancel(pending, timed_out=True)
+        return Failed(HostError.INTERCEPTOR_TIMEOUT, "no answer in time")
+
+    def _claim(self, pending: Pending) -> Live | Failed | None:
+        """A place in flight, a refusal, or None: the call waits."""
         if os.getpid() != self._pid:
-            pending.done(self._refusal("the process was forked: start a supervisor in the child"))
-            return
+            return self._refusal("the process was forked: start a supervisor in the child")
         with self._lock:
             refusal = self._closed
             if refusal is None and self._has_place():
                 self._in_flight.add(pending)
-            elif refusal is None and len(self._waiting) < self._settings.waiting:
+                return self._live
+            if refusal is None and len(self._waiting) < self._settings.waiting:
                 self._waiting.append(pending)
-                return
-            elif refusal is None:
+                return None
+            if refusal is None:
                 refusal = f"{len(self._waiting)} calls are waiting already"
-            live = self._live
-        if refusal is not None or live is None:
-            pending.done(self._refusal(refusal or "not ready"))
+        return self._refusal(refusal)
+
+    def _ask(self, pending: Pending, live: Live) -> object:
+        reply: object
+        try:
+            data = live.blocking(
+                pending.request,
+                timeout=max(pending.deadline - time.monotonic(), 0.0),
+                metadata=_metadata(pending, live),
+            )
+            reply = _decoded(pending, data)
+        except grpc.RpcError as error:
+            reply = _failed(error, pending)
+        except ValueError as exc:  # the channel is being closed
+            reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
+        except BaseException:
+            self.cancel(pending, timed_out=False)
+            self._leave(pending)
+            raise
+        if isinstance(reply, Failed) and reply.reason is HostError.INTERCEPTOR_TIMEOUT:
+            self.cancel(pending, timed_out=True)
+            self._leave(pending)
         else:
-            self._send(pending, live)
+            pending.done = _nowhere
+            self._finish(pending, reply)
+        return reply
+
+    def _leave(self, pending: Pending) -> None:
+        with self._lock:
+            self._in_flight.discard(pending)
+        self._pump()
 
     def cancel(self, pending: Pending, timed_out: bool) -> None:
         """Give a call up; its answer, if one comes, is dropped."""
@@ -186,13 +250,10 @@ class Calls:
             self._send(pending, live)
 
     def _send(self, pending: Pending, live: Live) -> None:
-        metadata = live.metadata
-        if pending.traceparent is not None:
-            metadata = (*metadata, ("traceparent", pending.traceparent))
         remaining = max(pending.deadline - time.monotonic(), 0.0)
         try:
             pending.call = live.future(
-                pending.request, timeout=remaining + _LEEWAY, metadata=metadata
+                pending.request, timeout=remaining + _LEEWAY, metadata=_metadata(pending, live)
             )
         except Exception as exc:  # noqa: BLE001 - a channel that is closing raises ValueError
             self._finish(pending, Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__))
@@ -204,19 +265,11 @@ class Calls:
     def _answered(self, pending: Pending, call: Any) -> None:
         """On gRPC's thread."""
         try:
-            reply = self._read(pending, call)
+            ok = call.code() is grpc.StatusCode.OK
+            reply = _decoded(pending, call.result()) if ok else _failed(call, pending)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the slot must be filled
             reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
         self._finish(pending, reply)
-
-    def _read(self, pending: Pending, call: Any) -> object:
-        code = call.code()
-        if code is not grpc.StatusCode.OK:
-            return failure(code, call.details(), time.monotonic() >= pending.deadline)
-        try:
-            return pending.decode(call.result())
-        except WireError as refusal:
-            return Failed(HostError.VERDICT_INVALID, str(refusal))
 
     def _finish(self, pending: Pending, reply: object) -> None:
         with self._lock:
@@ -240,3 +293,20 @@ class Calls:
         self.counters.refused += 1
         _log.warning("plugin %s: not called: %s", self.name, why)
         return Failed(HostError.INTERCEPTOR_FAILED, why)
+
+
+def _metadata(pending: Pending, live: Live) -> tuple[tuple[str, str], ...]:
+    if pending.traceparent is None:
+        return live.metadata
+    return (*live.metadata, ("traceparent", pending.traceparent))
+
+
+def _decoded(pending: Pending, data: bytes) -> object:
+    try:
+        return pending.decode(data)
+    except WireError as refusal:
+        return Failed(HostError.VERDICT_INVALID, str(refusal))
+
+
+def _failed(call: Any, pending: Pending) -> Failed:
+    return failure(call.code(), call.details(), time.monotonic() >= pending.deadline)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +56,9 @@ class PluginChannel:
         self.metadata = ((TOKEN_METADATA, token),)
         self.described = plugin_pb2.DescribeResponse()
 
-    def method(self, path: str) -> Callable[..., Any]:
-        """A unary call of raw bytes that returns a future."""
-        call: Any = self._channel.unary_unary(path)
-        future: Callable[..., Any] = call.future
-        return future
+    def method(self, path: str) -> Any:
+        """A unary call of raw bytes: called, it blocks; its `future` does not."""
+        return self._channel.unary_unary(path)
 
     async def describe(self, timeout: float) -> plugin_pb2.DescribeResponse:
         """Ask who it is, and check that it fits.
@@ -138,7 +135,7 @@ class PluginChannel:
     async def _call(self, path: str, request: bytes, timeout: float) -> bytes:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        call = self.method(path)(
+        call = self.method(path).future(
             request, timeout=timeout, metadata=self.metadata, wait_for_ready=True
         )
         call.add_done_callback(lambda _: loop.call_soon_threadsafe(_settle, done))

@@ -141,8 +141,10 @@ class Life:
         """What calls need to know of a ready plugin."""
         assert self._pulse is not None
         described = self.channel.described
+        method = self.channel.method(METHODS[described.kind])
         return Live(
-            self.channel.method(METHODS[described.kind]),
+            method.future,
+            method,
             self.channel.metadata,
             self._pulse,
             described.max_concurrency or self._settings.concurrency,

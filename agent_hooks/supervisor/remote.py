@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from typing import TYPE_CHECKING
 
 from agent_hooks.core.approval import ApprovalRequest, ApprovalResolution
 from agent_hooks.core.call import Call, Cancel, Done
@@ -12,14 +10,12 @@ from agent_hooks.core.context import AgentContext, Bounds, ContextError, check_c
 from agent_hooks.core.effects import Failed
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.reasons import HostError
+from agent_hooks.core.verdict import Verdict
 from agent_hooks.supervisor.calls import Calls, Pending
 from agent_hooks.wire.approval import decode_resolution, encode_resolve
 from agent_hooks.wire.context import encode_request
 from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.verdict import decode_response
-
-if TYPE_CHECKING:
-    from agent_hooks.core.verdict import Verdict
 
 
 class RemoteError(RuntimeError):
@@ -39,21 +35,20 @@ class RemoteInterceptor:
 
     def start(self, call: Call, done: Done) -> Cancel:
         """Send one context; see `core.call.Startable`."""
-        deadline = time.monotonic() + call.timeout
         try:
-            request = encode_request(
-                call.snapshot,
-                emission_id=call.emission_id,
-                mode=call.mode,
-                approval_available=call.approval_available,
-                timeout_ms=int(call.timeout * 1000),
-            )
+            pending = _pending(call)
         except WireError as refusal:
             done(Failed(HostError.INTERCEPTOR_FAILED, str(refusal)))
             return _ignore
-        return _submit(
-            self._calls, Pending(request, deadline, decode_response, done, call.traceparent)
-        )
+        pending.done = done
+        return _submit(self._calls, pending)
+
+    def ask(self, call: Call) -> object:
+        """Send one context and wait; see `core.call.Askable`."""
+        try:
+            return self._calls.ask(_pending(call))
+        except WireError as refusal:
+            return Failed(HostError.INTERCEPTOR_FAILED, str(refusal))
 
     def intercept(self, context: AgentContext) -> Verdict:
         """Ask once and wait, outside any emission.
@@ -63,21 +58,22 @@ class RemoteInterceptor:
             RemoteError: no answer, or none that is a verdict.
         """
         snapshot = check_context(context, Bounds(), context.get("spec", ""))
-        call = Call(snapshot, "", EnforcementMode.ENFORCE, False, self.timeout)
-        reply: list[object] = []
-        answered = threading.Event()
+        reply = self.ask(Call(snapshot, "", EnforcementMode.ENFORCE, False, self.timeout))
+        if isinstance(reply, Verdict):
+            return reply
+        raise RemoteError(reply.detail if isinstance(reply, Failed) else "no verdict")
 
-        def done(answer: object) -> None:
-            reply.append(answer)
-            answered.set()
 
-        cancel = self.start(call, done)
-        if not answered.wait(self.timeout):
-            cancel(True)
-            raise RemoteError("no answer in time")
-        if isinstance(reply[0], Failed):
-            raise RemoteError(reply[0].detail)
-        return reply[0]  # type: ignore[return-value]
+def _pending(call: Call) -> Pending:
+    deadline = time.monotonic() + call.timeout
+    request = encode_request(
+        call.snapshot,
+        emission_id=call.emission_id,
+        mode=call.mode,
+        approval_available=call.approval_available,
+        timeout_ms=int(call.timeout * 1000),
+    )
+    return Pending(request, deadline, decode_response, traceparent=call.traceparent)
 
 
 class RemoteResolver:

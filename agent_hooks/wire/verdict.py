@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from agent_hooks.core import canonical, values
 from agent_hooks.core.values import JSON
-from agent_hooks.core.verdict import Decision, Evidence, Transform, Verdict, Warning
+from agent_hooks.core.verdict import ALLOW, Decision, Evidence, Transform, Verdict, Warning
 from agent_hooks.v1 import interceptor_pb2, verdict_pb2
 from agent_hooks.wire import fields
 from agent_hooks.wire.context import parse_message
@@ -96,6 +98,8 @@ def encode_response(verdict: Verdict | None) -> bytes:
     """A serialised InterceptResponse; None is an answer without a verdict, never an allow."""
     if verdict is None:
         return b""
+    if verdict is ALLOW:
+        return _ALLOW
     return interceptor_pb2.InterceptResponse(verdict=encode_verdict(verdict)).SerializeToString()
 
 
@@ -105,6 +109,10 @@ def decode_response(data: bytes) -> Verdict:
     Raises:
         WireError: anything that is not exactly one verdict.
     """
+    return _decode_small(data) if len(data) <= _SMALL else _decode_response(data)
+
+
+def _decode_response(data: bytes) -> Verdict:
     response: interceptor_pb2.InterceptResponse = parse_message(
         interceptor_pb2.InterceptResponse, data, "answer"
     )
@@ -112,3 +120,10 @@ def decode_response(data: bytes) -> Verdict:
         raise WireError("answer: has no verdict")
     fields.refuse_unknown_fields(response, "answer")
     return decode_verdict(response.verdict)
+
+
+_SMALL = 256
+_decode_small = lru_cache(maxsize=256)(_decode_response)
+"""Plugins say few different things; the core copies what it keeps of a verdict."""
+
+_ALLOW = interceptor_pb2.InterceptResponse(verdict=encode_verdict(ALLOW)).SerializeToString()
