@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 PROTOC := .venvs/protoc
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test fmt lint type proto proto-check buf-check ctk bench canonical-million agentdojo protobuf-range go ci clean
+.PHONY: help setup demo test cover fmt lint type proto proto-check proto-baseline buf-check ctk bench bench-quick canonical-million agentdojo protobuf-range go ci clean
 
 help:
 	@echo "make demo    run the demonstration: two plugins, real processes"
 	@echo "make test    run the tests"
 	@echo "make ci      everything that has to be green"
-	@echo "also: setup fmt lint type proto proto-check buf-check ctk bench canonical-million agentdojo protobuf-range go clean"
+	@echo "also: setup fmt lint type cover proto proto-check proto-baseline buf-check ctk go bench"
+	@echo "      canonical-million agentdojo protobuf-range clean"
 
 $(STAMP): pyproject.toml
 	$(PY) -m venv $(VENV)
@@ -48,5 +49,66 @@ proto-check: $(PROTOC)/.installed
 	@out=$$(mktemp -d) && $(PROTOC)/bin/python -m grpc_tools.protoc -Iproto --python_out=$$out --pyi_out=$$out --grpc_python_out=$$out proto/agent_hooks/v1/*.proto \
 	&& diff -r -x __pycache__ -x __init__.py $$out/agent_hooks/v1 agent_hooks/v1 && rm -rf $$out && echo "generated code is fresh"
 
+# Against the protocol as it was released: no field may change its meaning.
+PROTOCOL_BASELINE := conformance/protocol-v1.binpb
+
+buf-check: setup
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	$(BIN)/buf breaking --against $(PROTOCOL_BASELINE)
+
+proto-baseline: setup
+	$(BIN)/buf build -o $(PROTOCOL_BASELINE)
+
+GO_PLUGIN := examples/plugins/go/egress
+
+$(GO_PLUGIN): $(wildcard examples/plugins/go/*.go) $(wildcard examples/plugins/go/gen/agent_hooks/v1/*.go) examples/plugins/go/go.mod
+	cd examples/plugins/go && go build -o egress .
+
+go: $(GO_PLUGIN)
+	cd examples/plugins/go && go vet ./... && go test ./...
+
+demo: setup
+	$(BIN)/agent-hooks demo
+
+test: setup $(GO_PLUGIN)
+	$(BIN)/pytest
+	cd examples/plugins/go && go vet ./... && go test ./...
+
+cover: setup
+	$(BIN)/pytest tests/core --cov --cov-fail-under=100
+
+ctk: setup
+	$(BIN)/pytest tests/ctk
+
+# The oldest versions that pyproject.toml admits, at the other end of the range.
+LOW := .venvs/lowest
+
+$(LOW)/.installed: pyproject.toml
+	$(PY) -m venv $(LOW)
+	$(LOW)/bin/pip install --quiet 'grpcio==1.74.0' 'protobuf==6.31.1' 'rfc8785==0.1.4' 'orjson==3.10.7' 'tenacity==9.0.0' 'opentelemetry-api==1.30.0' 'opentelemetry-sdk==1.30.0' 'jsonschema==4.23.0' pytest hypothesis
+	$(LOW)/bin/pip install --quiet --no-deps --editable .
+	touch $@
+
+protobuf-range: $(LOW)/.installed
+	$(LOW)/bin/pytest tests/wire tests/plugin tests/host tests/telemetry tests/ctk -k "not upstream"
+
+bench: setup
+	$(BIN)/python benchmarks/bench.py
+
+canonical-million: setup
+	$(BIN)/python benchmarks/canonical_million.py 1000000
+
+RUNS ?= ../shared/data/agentdojo/banking.sessions.ndjson
+CONSEQUENTIAL := send_money update_password update_user_info update_scheduled_transaction schedule_transaction
+
+agentdojo: setup
+	$(BIN)/agent-hooks replay $(RUNS) --config examples/agentdojo/host.toml $(CONSEQUENTIAL:%=--tool %)
+
+bench-quick: setup
+	$(BIN)/python benchmarks/bench.py --quick
+
+ci: lint type buf-check proto-check test cover protobuf-range bench-quick
+
 clean:
-	rm -rf $(VENV) .venvs out build dist
+	rm -rf $(VENV) .venvs out build dist $(GO_PLUGIN)

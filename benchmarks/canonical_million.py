@@ -109,4 +109,4 @@ def main(count: int, seed: int) -> int:
 
 if __name__ == "__main__":
     given = [int(argument) for argument in sys.argv[1:3]]
-    sys.exit(main((given + [1_000_000])[0], given[1] if len(given) > 1 else time.time_ns()))
+    sys.exit(main(*given, *(1_000_000, time.time_ns())[len(given) :]))

@@ -102,13 +102,19 @@ class _Job:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return self._on_loop(self._call(argument), done)
-        task = loop.create_task(self._call(argument))
-        task.add_done_callback(lambda finished: done(self._outcome(finished)))
-        return lambda _: None if task.done() else (task.cancel(), None)[1]
+            return self._on_loop(self.function(argument()), done)
+        task = loop.create_task(self._answer(argument, done))
+        return lambda _: (task.cancel(), None)[1]
 
-    async def _call(self, argument: Callable[[], Any]) -> Any:
-        return await self.function(argument())
+    async def _answer(self, argument: Callable[[], Any], done: Done) -> None:
+        """Within the task itself: a callback would cost another turn of the loop."""
+        try:
+            reply = await self.function(argument())
+        except asyncio.CancelledError:
+            reply = Failed(self.reason, "cancelled")
+        except BaseException as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
+            reply = self._failed(exc)
+        done(reply)
 
     def _on_loop(self, work: Any, done: Done) -> Cancel:
         future = asyncio.run_coroutine_threadsafe(work, WORKERS.loop())

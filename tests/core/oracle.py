@@ -305,8 +305,6 @@ class _Story:
         }
 
 
-def tell(
-    case: Case, count: int, replies: Sequence[str], answers: Sequence[str]
-) -> dict[str, Any]:
+def tell(case: Case, count: int, replies: Sequence[str], answers: Sequence[str]) -> dict[str, Any]:
     """The outcome of `count` interceptors that say `replies`, asked as far as it goes."""
     return _Story(case, count, replies, list(answers)).outcome()

@@ -70,6 +70,15 @@ def context(point: str = "pre_tool_call", *, session: str = "s-1", **changed: An
     }
 
 
+def aliased(point: str = "pre_tool_call") -> Any:
+    """A valid context whose target is its member's very object, as a builder makes it."""
+    raw = context(point)
+    target = raw
+    for step in MEMBERS[point][1]:
+        target = target[step]
+    return {**raw, "target": target}
+
+
 def call(args: dict[str, Any], **changed: Any) -> Any:
     """A `pre_tool_call` context with these arguments."""
     return context(tool_call={"id": "call-1", "name": "book", "args": args}, **changed)

@@ -18,7 +18,7 @@ from agent_hooks.core.effects import Rules
 from agent_hooks.core.identity import context_identity
 from agent_hooks.core.profile import CompositionConfig, EnforcementMode
 from tests.core.oracle import ANSWERS, REPLIES, Case, Said, tell
-from tests.core.support import Run, context, drive, every_path
+from tests.core.support import Run, aliased, context, drive, every_path
 
 KNOBS = {
     "sequential/first_deny": ("on_approval", ("stop", "resume")),
@@ -58,8 +58,8 @@ def rules_of(case: Case, count: int) -> Rules:
 
 
 @cache
-def raw_of(point: str) -> Any:
-    return context(point)
+def raw_of(point: str, alias: bool) -> Any:
+    return aliased(point) if alias else context(point)
 
 
 @cache
@@ -100,7 +100,7 @@ def observe(case: Case, run: Run) -> dict[str, Any]:
         "proceeds": run.emitted.record.proceeds,
         "target": run.emitted.target["n"] if run.emitted.rewritten else None,
         "seen": [snapshot.context["target"]["n"] for _, snapshot in run.invoked],
-        "asked": [(request.verdict.reason, request.context["target"]["n"]) for request in run.asked],
+        "asked": [(asked.verdict.reason, asked.context["target"]["n"]) for asked in run.asked],
         "enforced": numbers[record["enforced_identity"]],
     }
 
@@ -137,7 +137,8 @@ def walk(
     answers: tuple[str, ...] = ALL_ANSWERS,
 ) -> int:
     """Check every path; how many there were."""
-    rules, raw = rules_of(case, count), raw_of(case.point)
+    rules = rules_of(case, count)
+    raw = raw_of(case.point, alias=not case.resolver or case.point != "pre_tool_call")
 
     def once(choose: Callable[[int], int]) -> None:
         said: list[str] = []

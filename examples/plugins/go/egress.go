@@ -6,6 +6,7 @@ package main
 // guard that picks one reading loses to a client that picks the other.
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,10 +65,11 @@ func deny(reason, message string) *pb.Verdict {
 
 // stringsIn returns every string of a JSON text, member names included.
 func stringsIn(text string) ([]string, error) {
-	if !json.Valid([]byte(text)) { // Token alone reports a text cut short as its regular end.
+	data := []byte(text)
+	if !json.Valid(data) { // Token alone reports a text cut short as its regular end.
 		return nil, errNotJSON
 	}
-	dec := json.NewDecoder(strings.NewReader(text))
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber() // A float64 would round 64-bit integers and refuse 1e999.
 	var found []string
 	for {
