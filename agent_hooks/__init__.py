@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Warning,
     )
     from agent_hooks.host import (
+        AllowAll,
         EmitOutcome,
         EmitterSealed,
         InterceptionBlocked,
@@ -74,7 +75,7 @@ _HOME = {
         "ALLOW", "Decision", "Evidence", "Transform", "Verdict", "VerdictError", "Warning",
     ),
     "host": (
-        "EmitOutcome", "EmitterSealed", "InterceptionBlocked", "InterceptionEmitter",
+        "AllowAll", "EmitOutcome", "EmitterSealed", "InterceptionBlocked", "InterceptionEmitter",
         "InterceptionSuspended", "Interceptor", "NdjsonSink", "SyncInterceptionEmitter",
     ),
     "supervisor": ("Binding", "Settings", "Supervisor", "load_manifest", "load_manifests"),
@@ -88,6 +89,7 @@ __all__ = [
     "AgentContext",
     "AgentContextBuilder",
     "AgentHooksCoreError",
+    "AllowAll",
     "ApprovalOutcome",
     "ApprovalRequest",
     "ApprovalResolution",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,12 @@ from agent_hooks.core.approval import ApprovalOutcome, ApprovalRequest, Approval
 from agent_hooks.core.points import POINTS
 from agent_hooks.core.profile import CompositionConfig, EnforcementMode
 from agent_hooks.core.verdict import ALLOW, Verdict
-from agent_hooks.host import NdjsonSink, SyncInterceptionEmitter
+from agent_hooks.host import AllowAll, NdjsonSink, SyncInterceptionEmitter
 from agent_hooks.supervisor import Binding, Manifest, Supervisor, load_manifests
 from agent_hooks.telemetry import Tracing
+
+ALLOW_ALL = "agent_hooks.allow_all"
+"""The kind of a deliberate passthrough; it needs no plugin."""
 
 RESOLVERS = ("none", "approve", "reject", "unresolved")
 
@@ -30,13 +33,21 @@ class HostFile:
 
     Attributes:
         resolver: the scripted approver, one of `RESOLVERS`.
-        bindings: in the order of §7.4.
+        bindings: in the order of §7.4; one without a manifest is a passthrough.
     """
 
     mode: EnforcementMode
     composition: CompositionConfig
     resolver: str
-    bindings: tuple[Binding, ...]
+    bindings: tuple[Binding | Passthrough, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Passthrough:
+    """A binding that allows everything at some points (§7)."""
+
+    id: str
+    points: tuple[str, ...]
 
 
 class ScriptedApprover:
@@ -101,7 +112,8 @@ def running(
         stack.callback(sink.close)
         if tracing is not None:
             stack.callback(tracing.shutdown)
-        supervisor = stack.enter_context(Supervisor(host.bindings))
+        plugins = [item for item in host.bindings if isinstance(item, Binding)]
+        supervisor = stack.enter_context(Supervisor(plugins))
         emitter = SyncInterceptionEmitter(
             mode=host.mode,
             composition=host.composition,
@@ -109,12 +121,11 @@ def running(
             observer=tracing,
         )
         emitter.set_record_sink(sink)
-        for binding in host.bindings:
-            emitter.register(
-                supervisor.interceptor(binding.id),
-                name=binding.id,
-                at=binding.points or binding.manifest.points,
-            )
+        for item in host.bindings:
+            if isinstance(item, Binding):
+                emitter.register(supervisor.interceptor(item.id), name=item.id)
+            else:
+                emitter.register(AllowAll(), name=item.id, at=item.points)
         yield emitter
 
 
@@ -188,19 +199,19 @@ def _bindings(path: Path, document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _binding(
     path: Path, index: int, entry: dict[str, Any], manifests: dict[str, Manifest], folder: Path
-) -> Binding:
+) -> Binding | Passthrough:
     where = f"bindings[{index}]."
     _known(path, where, entry, ("id", "kind", "at", "timeout_ms", "config"))
     kind = _text(path, entry, "kind", None, where)
+    if kind == ALLOW_ALL:
+        _known(path, where, entry, ("id", "kind", "at"))
+        return Passthrough(_text(path, entry, "id", None, where), _at(path, where, entry, POINTS))
     if kind not in manifests:
-        known = ", ".join(manifests) or "none"
+        known = ", ".join([*manifests, ALLOW_ALL])
         raise HostFileError(
             f"{path}: {where}kind: no plugin in {folder} has it; there are: {known}"
         )
-    points = entry.get("at", list(manifests[kind].points))
-    if not isinstance(points, list) or not set(map(str, points)) <= set(manifests[kind].points):
-        allowed = ", ".join(name for name in POINTS if name in manifests[kind].points)
-        raise HostFileError(f"{path}: {where}at: expected points of the plugin's own: {allowed}")
+    points = _at(path, where, entry, manifests[kind].points)
     timeout = entry.get("timeout_ms")
     if timeout is not None and (type(timeout) is not int or timeout <= 0):
         raise HostFileError(f"{path}: {where}timeout_ms: expected a whole number > 0")
@@ -209,5 +220,12 @@ def _binding(
         manifest=manifests[kind],
         config=_table(path, entry, "config", where),
         timeout=None if timeout is None else timeout / 1000,
-        points=tuple(points),
+        points=points,
     )
+
+
+def _at(path: Path, where: str, entry: dict[str, Any], allowed: Iterable[str]) -> tuple[str, ...]:
+    points = entry.get("at", list(allowed))
+    if not isinstance(points, list) or not set(map(str, points)) <= set(allowed):
+        raise HostFileError(f"{path}: {where}at: expected points among {', '.join(allowed)}")
+    return tuple(points)

@@ -1,5 +1,6 @@
 """The shells around the pure core: drivers, emitters, sinks."""
 
+from agent_hooks.host.allow import AllowAll
 from agent_hooks.host.base import DEFAULT_TIMEOUT, Interceptor
 from agent_hooks.host.emitter import (
     EmitOutcome,
@@ -15,6 +16,7 @@ from agent_hooks.host.sinks import NdjsonSink
 
 __all__ = [
     "DEFAULT_TIMEOUT",
+    "AllowAll",
     "EmitOutcome",
     "EmitterSealed",
     "InterceptionBlocked",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from agent_hooks.core.approval import ApprovalResolver
-from agent_hooks.core.call import Askable, Startable
+from agent_hooks.core.call import Askable
 from agent_hooks.core.context import AgentContext, Bounds
 from agent_hooks.core.effects import Rules
 from agent_hooks.core.emission import Emission, Emitted, emission, host_failure
@@ -106,7 +106,9 @@ class BaseEmitter:
 
         Args:
             name: payload-free identifier in records.
-            at: the points it judges; None means all.
+            at: the points it judges; None takes the interceptor's own `points`
+                where it is remote, else all. A point that nobody judges denies
+                (§7); see `AllowAll`.
             timeout: seconds; None takes the interceptor's own, else the emitter's.
 
         Returns:
@@ -116,7 +118,10 @@ class BaseEmitter:
             TypeError: no `intercept`.
             ValueError: `at` names something that is no point.
         """
-        points = frozenset(POINTS) if at is None else frozenset(_point(item) for item in at)
+        remote = getattr(interceptor, "is_remote", False)
+        if at is None:
+            at = getattr(interceptor, "points", None) if remote else None
+        points = frozenset(POINTS if at is None else map(_point, at))
         own = getattr(interceptor, "timeout", None)
         seconds = timeout if timeout is not None else own if own is not None else self._timeout
         added = Registered(
@@ -125,7 +130,7 @@ class BaseEmitter:
             name,
             _positive(seconds, "timeout"),
             points,
-            remote=isinstance(interceptor, Startable),
+            remote=remote,
         )
         self._registered = (*self._registered, added)
         self._plans = {}

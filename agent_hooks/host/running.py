@@ -127,7 +127,7 @@ class _Asking:
     def start(self, done: Done) -> Cancel:
         observed = self._observed(done)
         try:
-            return self._asked.start(self._call(), observed)
+            return self._observed_cancel(self._asked.start(self._call(), observed))
         except Exception as exc:  # noqa: BLE001 - §6.3
             observed(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
             return _nothing
@@ -153,6 +153,18 @@ class _Asking:
         def observed(reply: object) -> None:
             observation.called(index, reply)
             done(reply)
+
+        return observed
+
+    def _observed_cancel(self, cancel: Cancel) -> Cancel:
+        observation, index = self._running.observation, self._index
+        if observation is None:
+            return cancel
+
+        def observed(timed_out: bool) -> None:
+            if timed_out:  # before the interceptor says that it was cancelled
+                observation.called(index, Failed(HostError.INTERCEPTOR_TIMEOUT))
+            cancel(timed_out)
 
         return observed
 

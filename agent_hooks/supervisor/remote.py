@@ -27,11 +27,19 @@ def _ignore(_: bool) -> None:
 
 
 class RemoteInterceptor:
-    """An interceptor plugin, as a host sees it."""
+    """An interceptor plugin, as a host sees it.
 
-    def __init__(self, calls: Calls, timeout: float) -> None:
+    Attributes:
+        timeout: seconds for one call, as its binding or manifest says.
+        points: where it is bound, as its binding or manifest says.
+    """
+
+    is_remote = True
+
+    def __init__(self, calls: Calls, timeout: float, points: tuple[str, ...]) -> None:
         self._calls = calls
         self.timeout = timeout
+        self.points = points
 
     def start(self, call: Call, done: Done) -> Cancel:
         """Send one context; see `core.call.Startable`."""

@@ -97,8 +97,10 @@ class Supervisor:
             KeyError: no such binding.
         """
         plugin = self._plugins[binding_id]
-        timeout = plugin.binding.timeout or plugin.binding.manifest.timeout
-        return RemoteInterceptor(plugin.calls, timeout)
+        binding, manifest = plugin.binding, plugin.binding.manifest
+        return RemoteInterceptor(
+            plugin.calls, binding.timeout or manifest.timeout, binding.points or manifest.points
+        )
 
     def resolver(self, binding_id: str) -> RemoteResolver:
         """The binding's approval resolver. Raises KeyError."""

@@ -79,8 +79,10 @@ class EmissionTrace:
         return f"00-{self.trace_id:032x}-{span_id:016x}-01"
 
     def called(self, index: int, reply: object) -> None:
-        """A call is over."""
+        """A call is over; only the first word counts."""
         call = self.calls[index]
+        if call.end:
+            return
         call.end = time.time_ns()
         if isinstance(reply, Failed):
             call.error = reply.reason.value

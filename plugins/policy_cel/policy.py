@@ -89,6 +89,7 @@ class Policy:
     version = "0.1.0"
     points = tuple(POINTS)
     config_schema = CONFIG_SCHEMA
+    max_concurrency = 4  # evaluation holds the interpreter's lock: more threads only take memory
 
     def __init__(self) -> None:
         self._prompts = Prompts()

@@ -133,6 +133,7 @@ class HostileContext(dict[str, Any]):
         pytest.param({**context(), "target": 10**5000}, id="5000-digits"),
         pytest.param({**context(), "session": {"id": "\ud800"}}, id="surrogate"),
         pytest.param(HostileContext(context()), id="hostile"),
+        pytest.param({**context(), "target": HostileContext()}, id="hostile-target"),
     ],
 )
 @pytest.mark.parametrize("provider", ["jcs-sha256", None])

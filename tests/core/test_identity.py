@@ -63,7 +63,7 @@ def test_our_golden_identities(name: str) -> None:
     if "error" in expect:
         with pytest.raises(ContextError) as caught:
             context_identity(raw)
-        assert str(caught.value).startswith(expect["names"] + ":")
+        assert str(caught.value).partition(":")[0] in expect["names"]
         return
     text = expect["projection"].encode()
     assert expect["context_identity"] == "sha256:" + hashlib.sha256(text).hexdigest()

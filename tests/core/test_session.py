@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from agent_hooks.core.context import Bounds, check_context
+from agent_hooks.core.effects import Rules
 from agent_hooks.core.identity import IdentityProvider
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.session import Sessions
-from tests.core.support import POINTS, SPEC, Run, approve, context, run
+from tests.core.support import POINTS, SPEC, Run, approve, context, drive, run
 
 ALLOW = {"decision": "allow"}
 DENY = {"decision": "deny", "reason": "no"}
@@ -148,6 +149,26 @@ def test_concurrent_emissions_may_arrive_out_of_order_but_never_twice() -> None:
     for sequence in (0, 1, 2, 3, 4, 5, 9):
         assert refused(emit(sessions, ("input", sequence)))
     assert not refused(emit(sessions, ("input", 6)))
+
+
+@pytest.mark.parametrize(
+    "step", [("output", 3), ("post_tool_call", 3, "a")], ids=["sequence", "post"]
+)
+def test_of_two_emissions_at_once_only_one_is_in_order(step: Step) -> None:
+    """§12.2: the number, or the open call, is taken when the emission begins"""
+    sessions = Sessions(strict=True)
+    for earlier in (LEGAL[0], ("input", 1), ("pre_tool_call", 2, "a")):
+        emit(sessions, earlier)  # type: ignore[arg-type]
+    inner: list[Run] = []
+
+    def reply(*_: Any) -> Any:
+        again = (step[0], 3 if step[0] == "output" else 4, *step[2:])
+        inner.append(emit(sessions, again))  # type: ignore[arg-type]
+        return ALLOW
+
+    outer = drive(raw_of(step), Rules(names=(None,)), reply, sessions=sessions)
+    assert outer.emitted.record.proceeds
+    assert refused(inner[0])
 
 
 def test_a_session_with_gaps_stays_bounded() -> None:

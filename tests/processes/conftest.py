@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_hooks.supervisor import Binding, Supervisor
-from tests.processes.support import QUICK, good, leaving_nothing
+from tests.processes.support import QUICK, good, leaving_nothing, processes
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,9 @@ def temporary(_warm: None) -> Iterator[Path]:
     kept, tempfile.tempdir = tempfile.tempdir, str(folder)
     yield folder
     tempfile.tempdir = kept
+    for pid in processes(str(folder)):  # of tests that failed
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 

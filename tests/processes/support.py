@@ -161,19 +161,35 @@ def descriptors() -> Counter[str]:
     return found
 
 
-def threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if not thread.daemon}
+def folders(under: Path) -> set[Path]:
+    """Supervisors' folders."""
+    return set(under.glob("agent-hooks-*"))
+
+
+def threads() -> Counter[str]:
+    """Threads that a supervisor must end: its own, and any that would hold up the exit."""
+    return Counter(
+        thread.name
+        for thread in threading.enumerate()
+        if not thread.daemon or thread.name == "agent-hooks-supervisor"
+    )
 
 
 @contextlib.contextmanager
 def leaving_nothing(folder: Path) -> Iterator[None]:
-    """Require that what is done inside leaves no process, folder, descriptor or thread."""
-    before, alive = descriptors(), threads()
+    """Require that what is done inside leaves no process, folder, descriptor or thread.
+
+    What was there before does not count, so that one failure does not make others.
+    """
+    alive, there = set(processes(str(folder))), folders(folder)
+    opened, running = descriptors(), threads()
     yield
-    until(lambda: not processes(str(folder)), 5, f"processes are left: {processes(str(folder))}")
-    left = sorted(str(item) for item in folder.rglob("*"))
-    assert left == [], f"folders are left: {left}"
-    until(lambda: not descriptors() - before, 5, f"open: {descriptors() - before}")
-    assert threads() <= alive, "threads are left"
-    kept = [item.name for item in threading.enumerate() if item.name == "agent-hooks-supervisor"]
-    assert kept == [], "a supervisor's thread is left"
+    for left in (
+        lambda: {pid: line for pid, line in processes(str(folder)).items() if pid not in alive},
+        lambda: folders(folder) - there,
+        lambda: descriptors() - opened,
+        lambda: threads() - running,
+    ):
+        with contextlib.suppress(AssertionError):
+            until(lambda left=left: not left(), 5)
+        assert not left()

@@ -132,9 +132,7 @@ def test_program_that_never_becomes_ready_denies_in_time_and_says_why(
 @pytest.mark.parametrize(
     "fault", ["program_missing", "exits_at_once", "never_listens", "configure_refuses"]
 )
-def test_start_raises_with_a_line_for_the_plugin_and_leaves_nothing(
-    tidy: Path, fault: str
-) -> None:
+def test_start_raises_with_a_line_for_the_plugin_and_leaves_nothing(tidy: Path, fault: str) -> None:
     """PROTOCOL Launch 3: a misfit stops it, with an error that names both sides."""
     manifest, told = FAULTS[fault]
     settings = replace(NEVER, start_timeout=1 if fault == "never_listens" else 10)
@@ -156,9 +154,7 @@ def test_program_that_exits_at_once_is_always_noticed(tidy: Path) -> None:
         within(10, supervisor.close)
 
 
-@pytest.mark.parametrize(
-    "config", [{"a": {1, 2}}, {"a": object()}], ids=["a_set", "an_object"]
-)
+@pytest.mark.parametrize("config", [{"a": {1, 2}}, {"a": object()}], ids=["a_set", "an_object"])
 def test_configuration_that_is_no_json_is_refused_not_waited_for(tidy: Path, config: Any) -> None:
     """PROTOCOL Services: Configure carries JSON; `start` never hangs."""
     supervisor = Supervisor([Binding("p", bad(), config)], NEVER)
@@ -264,12 +260,12 @@ def test_supervisor_can_be_used_again_or_says_that_it_cannot(tidy: Path) -> None
     within(10, supervisor.close)
 
 
-def test_start_ends_when_another_thread_closes(tidy: Path) -> None:
+def test_start_ends_when_another_thread_closes(tidy: Path, tmp_path: Path) -> None:
     """Closing while the first launch is under way ends the wait for it."""
-    supervisor = Supervisor([Binding("p", bad("mute"))], replace(NEVER, start_timeout=60))
-    closing = threading.Thread(
-        target=lambda: (until(lambda: processes(str(tidy))), supervisor.close())
-    )
+    runs = tmp_path / "runs"
+    settings = replace(NEVER, start_timeout=60)
+    supervisor = Supervisor([Binding("p", bad("mute", str(runs)))], settings)
+    closing = threading.Thread(target=lambda: (until(runs.exists), supervisor.close()))
     closing.start()
     try:
         with contextlib.suppress(PluginStartError, RuntimeError):

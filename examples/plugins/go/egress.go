@@ -157,7 +157,7 @@ func newCandidate(hasScheme bool, text string, inText bool) (candidate, bool) {
 
 var (
 	userinfo = regexp.MustCompile(`^[A-Za-z0-9._~%!$&'()*+,;=:-]*$`)
-	// No client takes these for part of a host.
+	// No client reaches a host with one of these in its name.
 	hostEnd = regexp.MustCompile(`[\s\p{Z}<>]`)
 	// In markup, JSON and code a quote ends a URL, but only with what may follow
 	// it there: a shell joins https://good.example"".evil.example.

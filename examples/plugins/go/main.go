@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,13 @@ import (
 // 4 MiB would answer the large ones with RESOURCE_EXHAUSTED, hence a deny.
 const maxMessage = 16 << 20
 
+// A soft limit makes the collector work harder rather than let 64 contexts of
+// 5 MiB at once run into plugin.toml's address_space_mb, which would end the
+// process, or hang it.
+const maxMemory = 1 << 30
+
 func main() {
+	debug.SetMemoryLimit(maxMemory)
 	log.SetFlags(0)
 	log.SetPrefix("egress: ") // To stderr, which is only a log, as stdout is.
 
