@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from agent_hooks.core import canonical, values
+from agent_hooks.core import canonical, parts
+from agent_hooks.core.parts import VerdictError as VerdictError
 from agent_hooks.core.reasons import RESERVED_PREFIX, HostError
-from agent_hooks.core.values import JSON, AgentHooksCoreError, ValueDomainError
+from agent_hooks.core.values import JSON
 
 MAX_EVIDENCE_BYTES: Final = 10240
 
@@ -22,10 +23,6 @@ class Decision(str, Enum):
     TRANSFORM = "transform"
 
 
-class VerdictError(AgentHooksCoreError):
-    """A value that is no valid verdict (§5). Names the member, never the value."""
-
-
 @dataclass(frozen=True, slots=True)
 class Warning:
     """A recorded concern that does not change the decision (§5.1)."""
@@ -36,12 +33,14 @@ class Warning:
     @classmethod
     def from_wire(cls, obj: Any) -> Warning:
         """Parse `{reason?, message?}`. Raises VerdictError."""
-        members = _closed(obj, "warnings[]", ("reason", "message"))
-        return cls(_reason(members, "warnings[]."), _text(members, "message", "warnings[]."))
+        members = parts.closed(obj, "warnings[]", ("reason", "message"))
+        return cls(
+            parts.reason(members, "warnings[]."), parts.text(members, "message", "warnings[].")
+        )
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form, without null members."""
-        return _present(reason=self.reason, message=self.message)
+        return parts.present(reason=self.reason, message=self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +53,14 @@ class Transform:
     @classmethod
     def from_wire(cls, obj: dict[str, Any]) -> Transform:
         """Parse `{path, value?}`. Raises VerdictError."""
-        members = _closed(obj, "transform", ("path", "value"))
+        members = parts.closed(obj, "transform", ("path", "value"))
         if type(members.get("path")) is not str:
             raise VerdictError("transform.path: expected a string (§5.2)")
-        return cls(members["path"], _value(members.get("value"), "transform.value"))
+        return cls(members["path"], parts.json_value(members.get("value"), "transform.value"))
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form, without a null value."""
-        return {"path": self.path, **_present(value=self.value)}
+        return {"path": self.path, **parts.present(value=self.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Evidence:
     @classmethod
     def from_wire(cls, obj: dict[str, Any]) -> Evidence:
         """Parse `{artefact?, verification_pointers?}`. Raises VerdictError."""
-        members = _closed(obj, "evidence", ("artefact", "verification_pointers"))
+        members = parts.closed(obj, "evidence", ("artefact", "verification_pointers"))
         pointers = members.get("verification_pointers", {})
         if not isinstance(pointers, dict) or not all(
             type(key) is str and type(value) is str for key, value in pointers.items()
@@ -82,8 +81,8 @@ class Evidence:
             raise VerdictError(
                 "evidence.verification_pointers: expected an object of strings (§5.3)"
             )
-        evidence = cls(_text(members, "artefact", "evidence."), dict(pointers))
-        wire = _value(evidence.to_wire(), "evidence")
+        evidence = cls(parts.text(members, "artefact", "evidence."), dict(pointers))
+        wire = parts.json_value(evidence.to_wire(), "evidence")
         if len(canonical.canonical_bytes(wire)) > MAX_EVIDENCE_BYTES:
             raise VerdictError("evidence: larger than 10240 bytes of canonical JSON (§5.3)")
         return evidence
@@ -91,7 +90,7 @@ class Evidence:
     def to_wire(self) -> dict[str, Any]:
         """The JSON form, without empty members."""
         pointers = self.verification_pointers
-        return _present(artefact=self.artefact, verification_pointers=pointers or None)
+        return parts.present(artefact=self.artefact, verification_pointers=pointers or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ class Verdict:
         Raises:
             VerdictError: any breach; its text names the member.
         """
-        members = _closed(obj, "verdict", _MEMBERS)
+        members = parts.closed(obj, "verdict", _MEMBERS)
         try:
             decision = Decision(members.get("decision"))
         except ValueError:
@@ -168,18 +167,18 @@ class Verdict:
         _check_presence(decision, members)
         return cls(
             decision,
-            _reason(members),
-            _text(members, "message"),
-            tuple(Warning.from_wire(item) for item in _array(members, "warnings")),
+            parts.reason(members),
+            parts.text(members, "message"),
+            tuple(Warning.from_wire(item) for item in parts.array(members, "warnings")),
             _approval(members),
             Transform.from_wire(members["transform"]) if "transform" in members else None,
             Evidence.from_wire(members["evidence"]) if "evidence" in members else None,
-            tuple(_label(item) for item in _array(members, "result_labels")),
+            tuple(parts.label(item) for item in parts.array(members, "result_labels")),
         )
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form, without null and empty members."""
-        return _present(
+        return parts.present(
             decision=self.decision.value,
             reason=self.reason,
             message=self.message,
@@ -234,14 +233,6 @@ def _is_plain_text(text: object) -> bool:
     return text is None or (type(text) is str and text.isascii())
 
 
-def _closed(obj: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(obj, dict):
-        raise VerdictError(f"{what}: expected an object (§5)")
-    if not obj.keys() <= set(names):
-        raise VerdictError(f"{what}: has a member that is not one of {', '.join(names)} (§5)")
-    return obj
-
-
 def _check_presence(decision: Decision, members: Mapping[str, Any]) -> None:
     if (decision is Decision.TRANSFORM) != ("transform" in members):
         raise VerdictError("transform: present exactly when decision is transform (§5)")
@@ -249,61 +240,10 @@ def _check_presence(decision: Decision, members: Mapping[str, Any]) -> None:
         raise VerdictError("approval: only on a deny (§5.1)")
 
 
-def _text(members: Mapping[str, Any], name: str, prefix: str = "") -> str | None:
-    text = members.get(name)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise VerdictError(f"{prefix}{name}: expected a string (§5)")
-    plain = str.__str__(text)
-    try:
-        plain.encode()
-    except UnicodeEncodeError:
-        raise VerdictError(f"{prefix}{name}: {values.SURROGATE}") from None
-    return plain
-
-
-def _reason(members: Mapping[str, Any], prefix: str = "") -> str | None:
-    reason = _text(members, "reason", prefix)
-    if reason is not None and reason.startswith(RESERVED_PREFIX):
-        raise VerdictError(f"{prefix}reason: begins with host_error:, which is reserved (§11)")
-    return reason
-
-
-def _array(members: Mapping[str, Any], name: str) -> list[Any]:
-    array = members.get(name)
-    if array is None:
-        return []
-    if not isinstance(array, (list, tuple)):
-        raise VerdictError(f"{name}: expected an array (§5)")
-    return list(array)
-
-
-def _label(item: Any) -> str:
-    label = _text({"result_labels[]": item}, "result_labels[]")
-    if label is None:
-        raise VerdictError("result_labels[]: expected a string (§5.4)")
-    return label
-
-
 def _approval(members: Mapping[str, Any]) -> dict[str, Any] | None:
     if "approval" not in members:
         return None
     if not isinstance(members["approval"], dict):
         raise VerdictError("approval: expected an object (§5.1)")
-    approval: dict[str, Any] = _value(members["approval"], "approval")
+    approval: dict[str, Any] = parts.json_value(members["approval"], "approval")
     return approval
-
-
-def _value(value: JSON, what: str) -> JSON:
-    """A private copy of a JSON value from a verdict."""
-    try:
-        copy, flags = values.admit(value)
-        values.measure(copy, flags)
-    except ValueDomainError as refusal:
-        raise VerdictError(f"{what}: {refusal.problem}") from None
-    return copy
-
-
-def _present(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

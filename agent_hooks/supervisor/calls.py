@@ -8,15 +8,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
 
-from agent_hooks.core.call import Done
 from agent_hooks.core.effects import Failed
 from agent_hooks.core.reasons import HostError
-from agent_hooks.supervisor.peer import Pulse
+from agent_hooks.supervisor.pending import Counters, Live, Pending, nowhere
 from agent_hooks.supervisor.settings import Settings
 from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.status import failure
@@ -25,49 +23,6 @@ _log = logging.getLogger("agent_hooks.supervisor")
 
 _LEEWAY = 0.25
 """Seconds by which gRPC's own deadline lies after the host's: the host's clock decides."""
-
-
-def _nowhere(_: object) -> None:
-    pass
-
-
-@dataclass(slots=True)
-class Live:
-    """A launch that may be called."""
-
-    future: Callable[..., Any]
-    blocking: Callable[..., bytes]
-    metadata: tuple[tuple[str, str], ...]
-    pulse: Pulse
-    limit: int
-
-
-@dataclass(slots=True, eq=False)
-class Pending:
-    """One call on its way.
-
-    Attributes:
-        deadline: on the monotonic clock, in seconds.
-        decode: from the answer's bytes; raises WireError.
-    """
-
-    request: bytes
-    deadline: float
-    decode: Callable[[bytes], object]
-    done: Done = _nowhere
-    traceparent: str | None = None
-    call: Any = None
-    over: bool = False
-
-
-@dataclass(slots=True)
-class Counters:
-    """What happened to calls, for status and metrics."""
-
-    answered: int = 0
-    failed: int = 0
-    timed_out: int = 0
-    refused: int = 0
 
 
 class Calls:
@@ -172,7 +127,7 @@ class Calls:
             self.cancel(pending, timed_out=True)
             self._leave(pending)
         else:
-            pending.done = _nowhere
+            pending.done = nowhere
             self._finish(pending, reply)
         return reply
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
 import grpc
 
 from agent_hooks.core.context import SPEC_VERSION
+from agent_hooks.supervisor.logs import printable
 from agent_hooks.v1 import plugin_pb2
 from agent_hooks.wire.context import parse_message, point_name
 from agent_hooks.wire.fields import WireError, refuse_unknown_fields
@@ -26,6 +26,7 @@ _OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
 )
+_MAX_DETAILS = 4096
 _PLUGIN = "/agent_hooks.v1.PluginService/"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
@@ -94,14 +95,14 @@ class PluginChannel:
         self.described = answer
         return answer
 
-    async def configure(self, binding_id: str, config: dict[str, Any], timeout: float) -> None:
+    async def configure(self, binding_id: str, config_json: str, timeout: float) -> None:
         """Hand over the configuration.
 
         Raises:
             ConfigRefusedError: the plugin says that it is wrong.
             HandshakeError: no answer in time.
         """
-        request = plugin_pb2.ConfigureRequest(binding_id=binding_id, config_json=json.dumps(config))
+        request = plugin_pb2.ConfigureRequest(binding_id=binding_id, config_json=config_json)
         await self._ask("Configure", request.SerializeToString(), timeout)
 
     async def healthy(self, timeout: float) -> bool:
@@ -158,4 +159,6 @@ def _code(error: grpc.RpcError) -> grpc.StatusCode:
 
 
 def _details(error: grpc.RpcError) -> str:
-    return (error.details() if isinstance(error, grpc.Call) else "") or ""
+    """The plugin's own text, fit for a terminal."""
+    details = (error.details() if isinstance(error, grpc.Call) else "") or ""
+    return "\n".join(printable(line) for line in details[:_MAX_DETAILS].splitlines())

@@ -17,6 +17,8 @@ from typing import Any
 
 _WARDEN = Path(__file__).with_name("warden.py")
 MAX_MESSAGE = 1 << 20
+_WARDEN_PATIENCE = 5.0
+"""Seconds in which a warden answers, or ends."""
 
 
 class LaunchError(RuntimeError):
@@ -82,9 +84,13 @@ class Launcher:
         try:
             control.sendmsg([json.dumps(command).encode()], ancillary)
         except OSError as exc:
-            self._lost()
+            self.abandon()
             raise LaunchError(f"the warden cannot be reached ({exc.strerror})") from None
-        return launched, await launched.pid
+        try:
+            return launched, await asyncio.wait_for(asyncio.shield(launched.pid), _WARDEN_PATIENCE)
+        except TimeoutError:
+            self.abandon()
+            raise LaunchError("the warden does not answer") from None
 
     def signal(self, launched: Launched, number: int) -> None:
         """Send a signal to the launch's process group; nothing if it has ended."""
@@ -100,7 +106,11 @@ class Launcher:
             self._control.close()
             self._control = None
         if self._warden is not None:
-            self._warden.wait()
+            try:
+                self._warden.wait(_WARDEN_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._warden.kill()  # the kernel kills its plugins
+                self._warden.wait()
             self._warden = None
 
     def _connected(self) -> socket.socket:
@@ -133,7 +143,7 @@ class Launcher:
         except OSError:
             data = b""
         if not data:
-            self._lost()
+            self.abandon()
             return
         message = json.loads(data)
         if "spawned" in message:
@@ -150,13 +160,14 @@ class Launcher:
         if not launched.exited.done():
             launched.exited.set_result(how)
 
-    def _lost(self) -> None:
-        """The warden is gone; the kernel has killed its plugins."""
+    def abandon(self) -> None:
+        """Kill a warden that is dead or deaf; the kernel kills its plugins."""
         if self._control is not None:
             self._loop.remove_reader(self._control)
             self._control.close()
             self._control = None
         if self._warden is not None:
+            self._warden.kill()
             self._warden.wait()
             self._warden = None
         for launched in list(self._launches.values()):

@@ -15,12 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_hooks.supervisor.calls import Live
-from agent_hooks.supervisor.channel import METHODS, PROTOCOL_VERSION, HandshakeError, PluginChannel
+from agent_hooks.core.canonical import json_text
+from agent_hooks.core.values import ValueDomainError, admit
+from agent_hooks.supervisor.channel import (
+    METHODS,
+    PROTOCOL_VERSION,
+    ConfigRefusedError,
+    HandshakeError,
+    PluginChannel,
+)
 from agent_hooks.supervisor.launcher import Launched, Launcher, LaunchError
 from agent_hooks.supervisor.logs import LogPipe
 from agent_hooks.supervisor.manifest import Limits, Manifest
 from agent_hooks.supervisor.peer import Pulse, check_peer, listening
+from agent_hooks.supervisor.pending import Live
 from agent_hooks.supervisor.settings import Settings
 from agent_hooks.v1 import plugin_pb2
 from agent_hooks.wire.context import point_name
@@ -29,6 +37,8 @@ _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """All that a plugin inherits of the host's environment."""
 
 _MAX_SOCKET_PATH = 100
+_MAX_CONCURRENCY = 1024
+_KILL_PATIENCE = 5.0
 _POLL = 0.005
 
 
@@ -135,7 +145,9 @@ class Life:
         check_peer(listener, self.pid)
         described = await self.channel.describe(max(deadline - time.monotonic(), 0.1))
         _check_points(binding, described)
-        await self.channel.configure(binding.id, dict(binding.config), settings.configure_timeout)
+        await self.channel.configure(
+            binding.id, _config_text(binding.config), settings.configure_timeout
+        )
 
     def live(self) -> Live:
         """What calls need to know of a ready plugin."""
@@ -147,7 +159,7 @@ class Life:
             method,
             self.channel.metadata,
             self._pulse,
-            described.max_concurrency or self._settings.concurrency,
+            _limit(described.max_concurrency, self._settings),
         )
 
     async def end(self, graceful: bool) -> None:
@@ -163,7 +175,9 @@ class Life:
             await self._gone_within(self._settings.term_grace)
         if self._launched is not None:
             self._launcher.signal(self._launched, signal.SIGKILL)
-            await self.exited
+            await self._gone_within(_KILL_PATIENCE)
+            if not self.exited.done():
+                self._launcher.abandon()
         self.channel.close()
         if self._pulse is not None:
             self._pulse.close()
@@ -181,6 +195,20 @@ class Life:
 
 def _limits(limits: Limits) -> dict[str, int]:
     return {"address_space": limits.address_space_mb << 20, "open_files": limits.open_files}
+
+
+def _config_text(config: Mapping[str, Any]) -> str:
+    try:
+        plain, flags = admit(dict(config))
+        return json_text(plain, flags)
+    except ValueDomainError as refusal:
+        raise ConfigRefusedError(
+            f"its configuration is refused:\n{refusal.pointer or '/'}: {refusal.problem}"
+        ) from None
+
+
+def _limit(described: int, settings: Settings) -> int:
+    return min(described, _MAX_CONCURRENCY) if described > 0 else settings.concurrency
 
 
 def _check_points(binding: Binding, described: plugin_pb2.DescribeResponse) -> None:

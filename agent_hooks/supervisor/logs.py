@@ -11,6 +11,11 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 """Characters that could forge lines or drive a terminal."""
 
 
+def printable(text: str) -> str:
+    """The text with every such character replaced."""
+    return _CONTROL.sub("\ufffd", text)
+
+
 class LogPipe:
     """Reads one plugin's stdout and stderr on the supervisor's loop.
 
@@ -65,4 +70,4 @@ class LogPipe:
             return
         cut = len(line) > self._max_line
         text = line[: self._max_line].decode("utf-8", "replace").rstrip("\r")
-        self._logger.info("%s%s", _CONTROL.sub("�", text), " …" if cut else "")
+        self._logger.info("%s%s", printable(text), " …" if cut else "")

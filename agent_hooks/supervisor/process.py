@@ -102,10 +102,10 @@ class PluginProcess:
             ready_at = time.monotonic()
             self._became_ready(life)
             await self._until_lost(life, self._watch(life))
-        except (LostError, LaunchError, HandshakeError, PeerError) as error:
-            self._lost(error)
+        except Exception as error:  # noqa: BLE001 - a life that ends badly is a life that ended
+            self._lost(error if isinstance(error, _EXPECTED) else _unexpected(error))
             if ready_at is None or time.monotonic() - ready_at < self._settings.reset_after:
-                raise LostError(str(error)) from None
+                raise LostError from None
         finally:
             self.calls.lose()
             await life.end(graceful=self.state is State.DRAINING)
@@ -199,7 +199,8 @@ class PluginProcess:
         """From any thread, after every answer and every timeout."""
         if answered and self.state is not State.SUSPECT:
             return  # nothing changes: spare the loop a wake-up per call
-        self._loop.call_soon_threadsafe(self._note, answered)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody supervises
+            self._loop.call_soon_threadsafe(self._note, answered)
 
     def _note(self, answered: bool) -> None:
         event = Event.ANSWERED if answered else Event.MISSED
@@ -212,3 +213,11 @@ class PluginProcess:
         # Numbers, not the name: the socket's path must stay short.
         self._launches += 1
         return self._launcher.base / f"{self._number}.{self._launches}"
+
+
+_EXPECTED = (LostError, LaunchError, HandshakeError, PeerError)
+
+
+def _unexpected(error: Exception) -> LostError:
+    _log.error("supervising failed unexpectedly", exc_info=error)
+    return LostError(f"supervising it failed: {type(error).__name__}")

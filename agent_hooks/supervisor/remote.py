@@ -11,7 +11,8 @@ from agent_hooks.core.effects import Failed
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.verdict import Verdict
-from agent_hooks.supervisor.calls import Calls, Pending
+from agent_hooks.supervisor.calls import Calls
+from agent_hooks.supervisor.pending import Pending
 from agent_hooks.wire.approval import decode_resolution, encode_resolve
 from agent_hooks.wire.context import encode_request
 from agent_hooks.wire.fields import WireError

@@ -41,7 +41,7 @@ class PluginStartError(RuntimeError):
 
 
 class Supervisor:
-    """Launches and keeps plugins; a context manager.
+    """Launches and keeps plugins; a context manager, synchronous or asynchronous.
 
         with Supervisor([Binding("policy", manifest, config)]) as supervisor:
             emitter.register(supervisor.interceptor("policy"), name="policy")
@@ -155,6 +155,17 @@ class Supervisor:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Supervisor:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -183,6 +194,6 @@ class Supervisor:
     async def _end_all(self) -> None:
         for plugin in self._plugins.values():
             plugin.stop()
-        await asyncio.gather(*self._tasks)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._launcher is not None:
             self._launcher.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -134,6 +135,12 @@ def ready(supervisor: Supervisor, binding: str = "p") -> dict[str, Any]:
         return now["state"] == "ready" and now
 
     return until(is_ready)
+
+
+def stop(pid: int) -> None:
+    """SIGSTOP, and wait until it has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: b") T" in Path(f"/proc/{pid}/stat").read_bytes())
 
 
 # -- what is left --

@@ -28,6 +28,7 @@ from tests.processes.support import (
     processes,
     ready,
     status,
+    stop,
     until,
 )
 
@@ -71,7 +72,7 @@ def test_death_in_a_call_fails_that_call_and_the_next_waits_for_the_restart(
 
 def test_plugin_killed_while_idle_denies_nothing(tidy: Path) -> None:
     """PROTOCOL Deadlines: a crash that fits the deadline denies nothing; 30 times over."""
-    with supervised(good()) as supervisor:
+    with supervised() as supervisor:
         emitters = [kind() for kind in EMITTERS]
         for emitter in emitters:
             emitter.register(supervisor.interceptor("p"), timeout=20)
@@ -86,7 +87,7 @@ def test_plugin_killed_while_idle_denies_nothing(tidy: Path) -> None:
 
 def test_idle_death_is_answered_within_the_default_limits_too(tidy: Path) -> None:
     """PROTOCOL Lifecycle: five restarts in the window are not yet too many."""
-    with Supervisor([Binding("p", good())]) as supervisor:
+    with Supervisor([Binding("p", bad())]) as supervisor:
         for _ in range(5):
             os.kill(ready(supervisor)["pid"], signal.SIGKILL)
             judged = judge(SyncInterceptionEmitter, context(), supervisor.interceptor("p"))
@@ -141,7 +142,7 @@ def test_stopped_plugin_is_used_again_once_it_continues(tidy: Path, kind: Any) -
     """PROTOCOL Lifecycle: SUSPECT is still used, and READY again on the next answer."""
     with supervised() as supervisor:
         interceptor, pid = supervisor.interceptor("p"), ready(supervisor)["pid"]
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         judged = judge(kind, context(), interceptor, timeout=0.3)
         assert judged.reason == "host_error:interceptor_timeout"
         os.kill(pid, signal.SIGCONT)
@@ -156,13 +157,13 @@ def test_five_timeouts_in_a_row_start_the_plugin_anew(tidy: Path, how: str) -> N
     with supervised(circuit_timeouts=5) as supervisor:
         interceptor, pid = supervisor.interceptor("p"), ready(supervisor)["pid"]
         if how == "stopped":
-            os.kill(pid, signal.SIGSTOP)
+            stop(pid)
         for turn in range(4):
             judged = judge(EMITTERS[turn % 2], context(fault), interceptor, timeout=0.2)
             assert judged.reason == "host_error:interceptor_timeout"
         assert status(supervisor)["pid"] == pid
         assert judge(EMITTERS[0], context(fault), interceptor, timeout=0.2).decision == "deny"
-        until(lambda: status(supervisor)["restarts"] == 1, what="it was not started anew")
+        until(lambda: status(supervisor)["restarts"] == 1, 5, "it was not started anew")
         assert judge(EMITTERS[1], context(), interceptor).decision == "allow"
         assert ready(supervisor)["pid"] != pid
 
@@ -180,7 +181,7 @@ def test_missed_check_makes_it_suspect_and_an_answer_ready(tidy: Path) -> None:
     """PROTOCOL Lifecycle, liveness: checked while idle, watched faster while suspect."""
     with supervised(health_interval=0.1, suspect_interval=0.1, health_timeout=0.2) as supervisor:
         pid = ready(supervisor)["pid"]
-        os.kill(pid, signal.SIGSTOP)
+        stop(pid)
         until(lambda: status(supervisor)["state"] == "suspect")
         os.kill(pid, signal.SIGCONT)
         ready(supervisor)
@@ -198,7 +199,7 @@ def test_busy_plugin_is_not_a_sick_one(tidy: Path, tmp_path: Path) -> None:
         caller.start()
         until(started.exists)
         pid = status(supervisor)["pid"]
-        os.kill(pid, signal.SIGSTOP)  # a check would be missed now
+        stop(pid)  # a check would be missed now
         end = time.monotonic() + 0.5
         while time.monotonic() < end:
             assert status(supervisor)["state"] == "ready"
@@ -403,7 +404,7 @@ def test_deaf_plugin_is_killed_after_both_graces(tidy: Path) -> None:
 def test_stopped_plugin_is_killed_after_both_graces_once(tidy: Path) -> None:
     """PROTOCOL Lifecycle, stop: the Shutdown call's own silence is part of its grace."""
     supervisor = supervised(shutdown_grace=2, term_grace=0.1).start()
-    os.kill(ready(supervisor)["pid"], signal.SIGSTOP)
+    stop(ready(supervisor)["pid"])
     begun = time.monotonic()
     supervisor.close()
     assert time.monotonic() - begun < 2.1 + SLACK
@@ -437,10 +438,10 @@ def test_chain_of_sessions_ends_with_its_plugin(tidy: Path) -> None:
 
 def test_descendant_of_a_live_plugin_is_left_alone(tidy: Path) -> None:
     """A plugin's helper process is no orphan, whoever else dies."""
-    mark = str(tidy / "daemon")
-    bindings = [Binding("p", bad("daemon", mark)), Binding("q", bad())]
+    mark = str(tidy / "helper")
+    bindings = [Binding("p", bad("helper", mark)), Binding("q", bad())]
     with Supervisor(bindings, QUICK) as supervisor:
-        until(lambda: len(processes(mark)) >= 2, what="the daemon never ran")
+        until(lambda: len(processes(mark)) >= 2, what="the helper never ran")
         helpers = set(processes(mark))
         for turn in range(2):
             os.kill(ready(supervisor, "q")["pid"], signal.SIGKILL)

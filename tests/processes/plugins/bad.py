@@ -262,13 +262,13 @@ def flood() -> None:
         os.write(2, line)
 
 
-def daemonise(marker: str) -> None:
-    """Leave a process behind that no group, session or environment ties to this one."""
+def daemonise(marker: str, environment: dict[str, str]) -> None:
+    """Leave a process behind that no group or session ties to this one."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
             program = "import time; time.sleep(600)"
-            os.execve(sys.executable, [sys.executable, "-c", program, marker], {})
+            os.execve(sys.executable, [sys.executable, "-c", program, marker], environment)
         os._exit(0)
 
 
@@ -298,7 +298,9 @@ match MODE:
     case "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     case "daemon":
-        daemonise(sys.argv[2])
+        daemonise(sys.argv[2], {})
+    case "helper":
+        daemonise(sys.argv[2], dict(os.environ))
     case "chain":
         spawn_chain(sys.argv[2])
 
