@@ -18,7 +18,7 @@ help:
 $(STAMP): pyproject.toml
 	$(PY) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable '.[otlp,cli,plugins]' buf-bin hypothesis mypy pytest pytest-cov ruff types-grpcio types-jsonschema types-protobuf
+	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $(STAMP)
 
 setup: $(STAMP)
@@ -60,20 +60,18 @@ buf-check: setup
 proto-baseline: setup
 	$(BIN)/buf build -o $(PROTOCOL_BASELINE)
 
-GO_PLUGIN := examples/plugins/go/egress
+GO_PLUGIN := examples/plugins/go
 
-$(GO_PLUGIN): $(wildcard examples/plugins/go/*.go) $(wildcard examples/plugins/go/gen/agent_hooks/v1/*.go) examples/plugins/go/go.mod
-	cd examples/plugins/go && go build -o egress .
-
-go: $(GO_PLUGIN)
-	cd examples/plugins/go && go vet ./... && go test ./...
+go:
+	$(MAKE) -C $(GO_PLUGIN) build test
 
 demo: setup
 	$(BIN)/agent-hooks demo
 
-test: setup $(GO_PLUGIN)
+# Without Go its example is skipped here; in CI it must be there.
+test: setup
 	$(BIN)/pytest
-	cd examples/plugins/go && go vet ./... && go test ./...
+	@if command -v go >/dev/null; then $(MAKE) go; elif [ "$$CI" = true ]; then echo "go: not found"; exit 1; fi
 
 cover: setup
 	$(BIN)/pytest tests/core --cov --cov-fail-under=100
@@ -111,4 +109,4 @@ bench-quick: setup
 ci: lint type buf-check proto-check test cover protobuf-range bench-quick
 
 clean:
-	rm -rf $(VENV) .venvs out build dist $(GO_PLUGIN)
+	rm -rf $(VENV) .venvs out build dist $(GO_PLUGIN)/egress

@@ -7,7 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from detectors import BOUNDARY, DEFAULT, DETECTORS, Search, private_keys, searches
+from detectors import (
+    BOUNDARY,
+    DEFAULT,
+    DETECTORS,
+    IN_PIECES,
+    Search,
+    private_keys,
+    searches,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +38,17 @@ class Finder:
     def __init__(self, detectors: tuple[str, ...] = DEFAULT, allow: frozenset[str] = frozenset()):
         self._allow = allow
         self._whole: list[tuple[str, Callable[[str], Iterator[tuple[int, int]]]]] = []
-        self._lines: list[tuple[str, Search]] = []
+        self._pieces: list[tuple[str, Search]] = []
         types = []
         for name in detectors:
             detector = DETECTORS[name]()
             types.append(detector.secret_type)
             if name == "PrivateKeyDetector":
                 self._whole.append((detector.secret_type, private_keys))
-            elif name in DEFAULT:
-                self._whole += [(detector.secret_type, s.spans) for s in searches(name, detector)]
+            elif name in IN_PIECES:
+                self._pieces += [(detector.secret_type, s) for s in searches(name, detector)]
             else:
-                self._lines += [(detector.secret_type, s) for s in searches(name, detector)]
+                self._whole += [(detector.secret_type, s.spans) for s in searches(name, detector)]
         self._markers = re.compile("|".join(re.escape(marker(type_)) for type_ in types))
 
     def find(self, text: str) -> list[Span]:
@@ -50,15 +58,15 @@ class Finder:
         spans = [
             Span(start, end, type_) for type_, spans in self._whole for start, end in spans(text)
         ]
-        if self._lines:
-            spans += self._find_in_lines(text)
+        if self._pieces:
+            spans += self._find_in_pieces(text)
         whole = (Span(span.start, _end_of_token(text, span.end), span.type) for span in spans)
         return _merged(span for span in whole if not self._is_allowed(text[span.start : span.end]))
 
-    def _find_in_lines(self, text: str) -> Iterator[Span]:
-        for offset, line in _lines(text):
-            for type_, search in self._lines:
-                for start, end in search.spans(line):
+    def _find_in_pieces(self, text: str) -> Iterator[Span]:
+        for offset, piece in _pieces(text):
+            for type_, search in self._pieces:
+                for start, end in search.spans(piece):
                     yield Span(offset + start, offset + end, type_)
 
     def _is_allowed(self, secret: str) -> bool:
@@ -92,14 +100,13 @@ def _end_of_token(text: str, end: int) -> int:
     return max(end, word.end()) if word else end
 
 
-# Detectors outside DEFAULT have patterns that are quadratic or worse in the length of a line
-# or of a run of spaces; in pieces of this size that stays bearable.
 _PIECE = 400
 _OVERLAP = 100
 _LINE = re.compile(rf"(?:(?!\s{{9}})[^\n{BOUNDARY}])+")
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Lines, without long runs of spaces, and long ones in overlapping parts."""
     for line in _LINE.finditer(text):
         for start in range(line.start(), line.end(), _PIECE - _OVERLAP):
             yield start, text[start : min(start + _PIECE, line.end())]

@@ -48,6 +48,15 @@ DEFAULT = (
 )
 """Those that know a secret by its own form; the others guess from names or randomness."""
 
+IN_PIECES = {
+    "CloudantDetector",
+    "IbmCloudIamDetector",
+    "IbmCosHmacDetector",
+    "KeywordDetector",
+    "SoftlayerDetector",
+}
+"""Quadratic or worse in the length of a word or of a run of spaces: only for short pieces."""
+
 
 @dataclass(frozen=True, slots=True)
 class Search:
@@ -139,19 +148,24 @@ _INSTEAD: dict[str, tuple[Search, ...]] = {
     "OpenAIDetector": (
         Search(re.compile(_START + r"sk-[\w-]*T3BlbkFJ[\w-]{20,}", re.ASCII), 0, ("T3BlbkFJ",)),
     ),
+    # Theirs takes cubic time in places, and knows no quotes with a backslash before them.
+    "KeywordDetector": (
+        Search(
+            re.compile(
+                rf"(?:{'|'.join(keyword.DENYLIST)})\w*+(?:\\*+[\]'\"]){{0,2}}\s{{0,8}}+"
+                r"(?::=|=>|={1,3}|!==?|:)\s{0,8}+@?\\*+(['\"`])(?=\w)([^\n'\"`\\]+)\\*+\1",
+                re.IGNORECASE,
+            ),
+            2,
+            keep=_is_likely,
+        ),
+    ),
 }
 _BESIDE: dict[str, tuple[Search, ...]] = {
     "GitHubTokenDetector": (Search(re.compile(r"github_pat_\w{60,}", re.ASCII)),),
 }
 _WHOLE_MATCH = {"GitHubTokenDetector", "GitLabTokenDetector"}
 """Their groups hold the prefix of the token, which is what `analyze_string` calls the secret."""
-
-# Of the forms that theirs knows, the three that do not take cubic time.
-_KEYWORDS = {
-    keyword.FOLLOWED_BY_COLON_QUOTES_REQUIRED_REGEX: 5,
-    keyword.FOLLOWED_BY_EQUAL_SIGNS_QUOTES_REQUIRED_REGEX: 5,
-    keyword.FOLLOWED_BY_ARROW_FUNCTION_SIGN_QUOTES_REQUIRED_REGEX: 4,
-}
 
 _LITERALS: dict[str, tuple[str, ...]] = {
     "MailchimpDetector": ("-us",),
@@ -166,9 +180,6 @@ def searches(name: str, detector: Any) -> Iterator[Search]:
         yield from _INSTEAD[name]
     elif isinstance(detector, HighEntropyStringsPlugin):
         yield Search(detector.regex, 2, keep=lambda secret: _is_random(detector, secret))
-    elif name == "KeywordDetector":
-        for regex, group in _KEYWORDS.items():
-            yield Search(regex, group, keep=_is_likely)
     else:
         keep = _is_real if name == "BasicAuthDetector" else bool
         for regex in detector.denylist:
