@@ -7,6 +7,7 @@ orjson with sorted keys prints RFC 8785 for all but a few numbers and keys.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import orjson
 import rfc8785
@@ -15,6 +16,7 @@ from agent_hooks.core.values import (
     BIG_INTEGERS,
     FLOATS,
     JSON,
+    LARGE_FLOATS,
     MAX_SAFE_INTEGER,
     REMEDY_INTEGER,
     SURROGATE,
@@ -62,11 +64,13 @@ def encode(value: JSON, flags: int) -> bytes:
 
 
 def json_text(value: JSON, flags: int) -> str:
-    """Exact JSON text of a scanned value, canonical wherever RFC 8785 defines it.
+    """Exact JSON text of a scanned value, canonical wherever that loses nothing.
 
-    It differs from `encode` only in carrying integers outside ±(2⁵³−1).
+    RFC 8785 refuses integers outside ±(2⁵³−1) and prints floats of that size
+    like integers. Here an integer keeps its digits and such a float its
+    exponent, so that `parse` tells them apart.
     """
-    if not flags & BIG_INTEGERS:
+    if not flags & (BIG_INTEGERS | LARGE_FLOATS):
         return encode(value, flags).decode()
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -82,14 +86,33 @@ def parse(text: str | bytes, max_depth: int) -> JSON:
     Text that is byte for byte the canonical form of what orjson read from it
     has no duplicate names and no rounded numbers, so orjson's reading is exact.
     """
+    return _parse(text, max_depth, int)
+
+
+def parse_canonical(text: str | bytes, max_depth: int) -> JSON:
+    """Like `parse`, for text that was made by `canonical_json`.
+
+    There an integer outside ±(2⁵³−1) can only be a float's digits, and is read
+    as that float.
+    """
+    return _parse(text, max_depth, _integer_of_a_double)
+
+
+def _parse(text: str | bytes, max_depth: int, parse_int: Callable[[str], int | float]) -> JSON:
     try:
         written = text.encode() if isinstance(text, str) else text
         value = orjson.loads(written)
-        if encode(value, scan(value, max_depth)) == written:
+        flags = scan(value, max_depth)
+        if not flags & (BIG_INTEGERS | LARGE_FLOATS) and encode(value, flags) == written:
             return value
     except ValueError:
         pass  # the strict parser says what is wrong
-    return parse_json(text, max_depth)
+    return parse_json(text, max_depth, parse_int)
+
+
+def _integer_of_a_double(digits: str) -> int | float:
+    number = int(digits)
+    return number if -MAX_SAFE_INTEGER <= number <= MAX_SAFE_INTEGER else float(digits)
 
 
 def _refuse_big_integers(value: JSON) -> None:

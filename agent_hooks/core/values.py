@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import marshal
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
@@ -26,6 +27,9 @@ BIG_INTEGERS: Final = 2
 """The value holds an integer outside ±(2⁵³−1)."""
 WIDE_KEYS: Final = 4
 """The value holds a key whose UTF-16 order may differ from its code-point order."""
+
+LARGE_FLOATS: Final = 8
+"""The value holds a float that RFC 8785 prints like an integer outside ±(2⁵³−1)."""
 
 REMEDY_INTEGER: Final = (
     "integer outside ±(2^53-1): write 64-bit identifiers as decimal strings (§4.4)"
@@ -68,8 +72,8 @@ def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
     """Check types, numbers and depth; say which slow paths an encoder needs.
 
     Returns:
-        A union of `FLOATS`, `BIG_INTEGERS` and `WIDE_KEYS`; 0 means that
-        orjson with sorted keys prints exactly RFC 8785.
+        A union of `FLOATS`, `LARGE_FLOATS`, `BIG_INTEGERS` and `WIDE_KEYS`; 0
+        means that orjson with sorted keys prints exactly RFC 8785.
 
     Raises:
         ValueDomainError: not a JSON value, a float that is not finite, a key
@@ -116,7 +120,7 @@ def _scan_float(number: float) -> int:
         return 0
     if size == float("inf") or number != number:
         raise ValueDomainError("not a finite number: JSON has no NaN and no infinities (§4.4)")
-    return FLOATS
+    return FLOATS if size <= MAX_SAFE_INTEGER else FLOATS | LARGE_FLOATS
 
 
 def _scan_keys(mapping: dict[Any, Any]) -> int:
@@ -201,8 +205,16 @@ def measure(value: JSON, flags: int) -> int:
 SURROGATE: Final = "a string holds a lone surrogate: not valid Unicode (§4.4)"
 
 
-def parse_json(text: str | bytes, max_depth: int = MAX_DEPTH) -> JSON:
+def parse_json(
+    text: str | bytes,
+    max_depth: int = MAX_DEPTH,
+    parse_int: Callable[[str], int | float] = int,
+) -> JSON:
     """Parse JSON text strictly: what is returned is exactly what was written.
+
+    Args:
+        text: str, or UTF-8 without a byte-order mark.
+        parse_int: reads a number without fraction and exponent.
 
     Raises:
         ValueDomainError: not JSON, a duplicate member name, NaN or an
@@ -211,9 +223,10 @@ def parse_json(text: str | bytes, max_depth: int = MAX_DEPTH) -> JSON:
     """
     try:
         value = json.loads(
-            text,
+            text.decode() if isinstance(text, bytes) else text,
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
+            parse_int=parse_int,
         )
         flags = scan(value, max_depth)
         measure(value, flags)

@@ -13,106 +13,103 @@ from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.values import JSON, ValueDomainError
 from agent_hooks.v1 import context_pb2, interceptor_pb2
 from agent_hooks.wire import fields
-from agent_hooks.wire.fields import Path, Row, Table, WireError
-
-
-def _row(kind: str, field: str, table: Table | None = None) -> Row:
-    return Row(kind, field, False, table)
-
-
-def _optional(kind: str, field: str, table: Table | None = None) -> Row:
-    return Row(kind, field, True, table)
-
+from agent_hooks.wire.fields import (
+    Path,
+    Table,
+    WireError,
+    boolean,
+    integer,
+    json,
+    nested,
+    number,
+    objects,
+    strings,
+    text,
+)
 
 M = TypeVar("M", bound=Message)
 
-_AGENT: Table = {
-    "id": _row("str", "id"),
-    "framework": _row("str", "framework"),
-    "name": _optional("str", "name"),
-    "version": _optional("str", "version"),
-}
-_SESSION: Table = {
-    "id": _row("str", "id"),
-    "started_at": _optional("str", "started_at"),
-    "turn": _optional("int", "turn"),
-}
-_MODEL: Table = {
-    "id": _row("str", "id"),
-    "vendor": _optional("str", "vendor"),
-    "params": _optional("json", "params_json"),
-}
-_MODEL_TOOL_CALL: Table = {
-    "id": _optional("str", "id"),
-    "name": _row("str", "name"),
-    "args": _row("json", "args_json"),
-}
-_RESPONSE: Table = {
-    "content": _row("json", "content_json"),
-    "tool_calls": _row("messages", "tool_calls", _MODEL_TOOL_CALL),
-    "finish_reason": _row("str", "finish_reason"),
-}
-_TOOL_CALL: Table = {
-    "id": _row("str", "id"),
-    "name": _row("str", "name"),
-    "args": _row("json", "args_json"),
-    "content_hash": _optional("str", "content_hash"),
-}
-_TOOL_RESULT: Table = {
-    "value": _row("json", "value_json"),
-    "is_error": _row("bool", "is_error"),
-    "duration_ms": _optional("number", "duration_ms"),
-}
-_SUMMARY: Table = {
-    "reason": _row("str", "reason"),
-    "tool_calls": _optional("int", "tool_calls"),
-    "errors": _optional("int", "errors"),
-    "duration_seconds": _optional("number", "duration_seconds"),
-}
-_CONTEXT: Table = {
-    "spec": _row("str", "spec"),
-    "timestamp": _row("str", "timestamp"),
-    "sequence": _row("int", "sequence"),
-    "agent": _row("message", "agent", _AGENT),
-    "session": _row("message", "session", _SESSION),
-    "agent_init": _optional(
-        "message", "agent_init", {"tools_registered": _row("strings", "tools_registered")}
+_AGENT = Table(
+    id=text("id"),
+    framework=text("framework"),
+    name=text("name", optional=True),
+    version=text("version", optional=True),
+)
+_SESSION = Table(
+    id=text("id"),
+    started_at=text("started_at", optional=True),
+    turn=integer("turn", optional=True),
+)
+_MODEL = Table(
+    id=text("id"),
+    vendor=text("vendor", optional=True),
+    params=json("params_json", optional=True),
+)
+_MODEL_TOOL_CALL = Table(
+    id=text("id", optional=True),
+    name=text("name"),
+    args=json("args_json"),
+)
+_RESPONSE = Table(
+    content=json("content_json"),
+    tool_calls=objects("tool_calls", _MODEL_TOOL_CALL),
+    finish_reason=text("finish_reason"),
+)
+_TOOL_CALL = Table(
+    id=text("id"),
+    name=text("name"),
+    args=json("args_json"),
+    content_hash=text("content_hash", optional=True),
+)
+_TOOL_RESULT = Table(
+    value=json("value_json"),
+    is_error=boolean("is_error"),
+    duration_ms=number("duration_ms"),
+)
+_SUMMARY = Table(
+    reason=text("reason"),
+    tool_calls=integer("tool_calls", optional=True),
+    errors=integer("errors", optional=True),
+    duration_seconds=number("duration_seconds"),
+)
+_USAGE = Table(
+    prompt_tokens=integer("prompt_tokens", optional=True),
+    completion_tokens=integer("completion_tokens", optional=True),
+)
+_TRACE = Table(trace_id=text("trace_id", optional=True), span_id=text("span_id", optional=True))
+_TENANT = Table(id=text("id", optional=True), name=text("name", optional=True))
+_ACTOR = Table(id=text("id", optional=True), kind=text("kind", optional=True))
+_BUDGETS = Table(
+    tool_call_count=number("tool_call_count"),
+    token_count=number("token_count"),
+    elapsed_seconds=number("elapsed_seconds"),
+    cost_usd=number("cost_usd"),
+)
+_CONTEXT = Table(
+    spec=text("spec"),
+    timestamp=text("timestamp"),
+    sequence=integer("sequence"),
+    agent=nested("agent", _AGENT),
+    session=nested("session", _SESSION),
+    agent_init=nested(
+        "agent_init", Table(tools_registered=strings("tools_registered")), optional=True
     ),
-    "input": _optional(
-        "message", "input", {"content": _row("json", "content_json"), "role": _row("str", "role")}
-    ),
-    "model": _optional("message", "model", _MODEL),
-    "messages": _optional("json", "messages_json"),
-    "response": _optional("message", "response", _RESPONSE),
-    "tool_call": _optional("message", "tool_call", _TOOL_CALL),
-    "tool_result": _optional("message", "tool_result", _TOOL_RESULT),
-    "output": _optional("message", "output", {"content": _row("json", "content_json")}),
-    "summary": _optional("message", "summary", _SUMMARY),
-    "request_id": _optional("str", "request_id"),
-    "tools": _optional("json", "tools_json"),
-    "usage": _optional(
-        "message",
-        "usage",
-        {name: _optional("int", name) for name in ("prompt_tokens", "completion_tokens")},
-    ),
-    "trace": _optional(
-        "message", "trace", {name: _optional("str", name) for name in ("trace_id", "span_id")}
-    ),
-    "tenant": _optional(
-        "message", "tenant", {name: _optional("str", name) for name in ("id", "name")}
-    ),
-    "actor": _optional(
-        "message", "actor", {name: _optional("str", name) for name in ("id", "kind")}
-    ),
-    "budgets": _optional(
-        "message",
-        "budgets",
-        {
-            name: _optional("number", name)
-            for name in ("tool_call_count", "token_count", "elapsed_seconds", "cost_usd")
-        },
-    ),
-}
+    input=nested("input", Table(content=json("content_json"), role=text("role")), optional=True),
+    model=nested("model", _MODEL, optional=True),
+    messages=json("messages_json", optional=True),
+    response=nested("response", _RESPONSE, optional=True),
+    tool_call=nested("tool_call", _TOOL_CALL, optional=True),
+    tool_result=nested("tool_result", _TOOL_RESULT, optional=True),
+    output=nested("output", Table(content=json("content_json")), optional=True),
+    summary=nested("summary", _SUMMARY, optional=True),
+    request_id=text("request_id", optional=True),
+    tools=json("tools_json", optional=True),
+    usage=nested("usage", _USAGE, optional=True),
+    trace=nested("trace", _TRACE, optional=True),
+    tenant=nested("tenant", _TENANT, optional=True),
+    actor=nested("actor", _ACTOR, optional=True),
+    budgets=nested("budgets", _BUDGETS, optional=True),
+)
 
 _TO_POINT = {
     name: context_pb2.InterceptionPoint.Value(f"INTERCEPTION_POINT_{name.upper()}")
@@ -154,7 +151,7 @@ def encode_context(snapshot: Snapshot) -> context_pb2.AgentContext:
     context = snapshot.context
     message = context_pb2.AgentContext(interception_point=_TO_POINT[context["interception_point"]])  # type: ignore[arg-type]
 
-    def text(at: Path, value: JSON) -> bytes:
+    def text_of(at: Path, value: JSON) -> bytes:
         if len(at) <= 2 and all(type(step) is str for step in at):
             return snapshot.text(at)  # type: ignore[arg-type]
         return canonical.encode(value, snapshot.flags)
@@ -165,10 +162,10 @@ def encode_context(snapshot: Snapshot) -> context_pb2.AgentContext:
         if name not in ("interception_point", "target", "extensions")
     }
     try:
-        fields.encode(members, _CONTEXT, message, text, ())
+        fields.encode(members, _CONTEXT, message, text_of, ())
         if not snapshot.target_is_member:
             message.target_json = snapshot.target_text().decode()
-        _encode_extensions(context, message, text)
+        _encode_extensions(context, message, text_of)
     except ValueDomainError as refusal:
         raise WireError(f"context: {refusal.problem}") from None
     except ValueError:
@@ -177,16 +174,16 @@ def encode_context(snapshot: Snapshot) -> context_pb2.AgentContext:
 
 
 def _encode_extensions(
-    context: AgentContext, message: context_pb2.AgentContext, text: fields.Text
+    context: AgentContext, message: context_pb2.AgentContext, text_of: fields.Text
 ) -> None:
     if "extensions" not in context:
         return
     extensions = context["extensions"]
     if type(extensions) is not dict or not extensions:
-        message.other_json["extensions"] = text(("extensions",), extensions).decode()
+        message.other_json["extensions"] = text_of(("extensions",), extensions).decode()
         return
     for namespace, value in extensions.items():
-        message.extensions_json[namespace] = text(("extensions", namespace), value).decode()
+        message.extensions_json[namespace] = text_of(("extensions", namespace), value).decode()
 
 
 def decode_context(message: context_pb2.AgentContext) -> AgentContext:

@@ -68,7 +68,7 @@ def decode_verdict(message: verdict_pb2.Verdict) -> Verdict:
 
 
 def _approval(text: str) -> dict[str, JSON]:
-    approval = fields.parse(text, "verdict.approval_json")
+    approval = fields.parse_exact(text, "verdict.approval_json")
     if type(approval) is not dict:
         raise WireError("verdict.approval_json: not an object")
     return approval
@@ -84,7 +84,9 @@ def _warning(message: verdict_pb2.Warning) -> Warning:
 def _transform(message: verdict_pb2.Transform) -> Transform:
     if not message.HasField("value_json"):
         return Transform(message.path)
-    return Transform(message.path, fields.parse(message.value_json, "verdict.transform.value_json"))
+    return Transform(
+        message.path, fields.parse_exact(message.value_json, "verdict.transform.value_json")
+    )
 
 
 def _evidence(message: verdict_pb2.Evidence) -> Evidence:

@@ -165,12 +165,11 @@ def _check_names(source: str, program: cel.Program, variables: list[str]) -> Non
     message = _MESSAGE.search(code)
     if message is not None:
         raise CompileError(f"{_place(code, message.start())}: builds a message; use a map")
-    functions = [*_FUNCTIONS, *sorted(_BUILT_IN)]
     for name in program.functions():
-        if name[0].isalpha() and name not in functions:
+        if name[0].isalpha() and name not in _FUNCTIONS and name not in _BUILT_IN:
             raise CompileError(
                 f"{_place_of(code, name)}: calls a function, or a macro with other arguments, "
-                f"that does not exist; functions are: {', '.join(functions)}"
+                "that does not exist"
             )
     bound = set(_BINDING.findall(code))
     for name in program.variables():

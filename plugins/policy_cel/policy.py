@@ -14,6 +14,8 @@ from agent_hooks.core.points import POINTS
 from agent_hooks.plugin import ConfigError, Decision, Transform, Verdict, Warning
 
 EXPRESSION_ERROR = "policy_cel:expression_error"
+MAX_FINDINGS = 20
+"""A refusal travels in gRPC's metadata, which holds 8 KiB."""
 
 _REASON = {"type": "string", "pattern": "^(?!host_(error|warning):).", "maxLength": 256}
 CONFIG_SCHEMA: dict[str, Any] = {
@@ -98,11 +100,11 @@ class Policy:
         self._error_approval: dict[str, Any] | None = None
 
     def configure(self, config: dict[str, Any]) -> None:
-        """Compile the rules. Raises ConfigError with every finding."""
+        """Compile the rules. Raises ConfigError with the findings."""
         findings: list[tuple[str, str]] = []
         rules = [_read_rule(index, rule, findings) for index, rule in enumerate(config["rules"])]
         if findings:
-            raise ConfigError(*findings[0], *findings[1:])
+            raise ConfigError(*findings[0], *findings[1:MAX_FINDINGS])
         for point in POINTS:
             here = [rule for rule in rules if rule is not None and point in rule.points]
             self._rules[point] = here

@@ -375,13 +375,19 @@ def test_a_transform_that_could_never_apply_is_refused(change, pointer):
     assert [place for place, _ in refused.value.findings] == [pointer]
 
 
-def test_every_finding_is_reported_at_once_and_over_the_wire(judging):
+def test_several_findings_are_reported_at_once_and_over_the_wire(judging):
     bad = {"rules": [rule("x y"), rule("true"), rule("nobody == 'hunter2'", path="$target")]}
     with pytest.raises(ConfigError) as refused, judging(bad):
         pass
     places = [place for place, _ in refused.value.findings]
     assert places == ["/rules/0/when", "/rules/2/path", "/rules/2/when"]
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_hundred_bad_rules_are_refused_over_the_wire_as_one_is(judging):
+    with pytest.raises(ConfigError) as refused, judging({"rules": [rule("nobody")] * 100}):
+        pass
+    assert len(refused.value.findings) == 20
 
 
 def test_words_in_strings_and_comments_are_no_names():
@@ -530,6 +536,45 @@ def test_has_number_finds_no_part_of_a_number_or_word(number):
 def test_the_functions_take_linear_time_on_hostile_text(text):
     assert not has_text(text, "needle")
     assert not has_number(text, 0.5)
+
+
+# --- what the README says ---
+
+
+def test_the_rules_in_the_readme_compile_and_decide(here):
+    toml = (HERE / "README.md").read_text().partition("```toml\n")[2].partition("```")[0]
+    judge = here(*tomllib.loads(toml)["bindings"][0]["config"]["rules"])
+    asked = {"messages": [{"role": "user", "content": "Send it to bob."}]}
+    assert judge(tool_call("shell", command="rm -rf /")).reason == "no_bulk_delete"
+    assert judge({**tool_call("send", recipient="eve"), **asked}).is_liftable
+    assert judge({**tool_call("send", recipient="bob"), **asked}) == Verdict.allow()
+    assert judge(tool_call("search", limit=100)).transform.value == 50
+
+
+@pytest.mark.parametrize(
+    ("when", "answer"),
+    [
+        ("args.missing == 1 || true", True),
+        ("args.missing == 1 && false", False),
+        ("args.whole == 98 && args.whole < 98.5", True),
+        ("args.whole * 1.5 > 1.0", "the types of the operands do not fit"),
+        ("double(args.whole) * 1.5 > 1.0", True),
+        ("size(args.accent) == 2", True),
+        ("has(args.accent.a)", "the types of the operands do not fit"),
+        ("has(args.nothing.a)", "the types of the operands do not fit"),
+        ("args.list.exists(m, m.a == 1)", "a member is missing"),
+        ("args.list.exists(m, has(m.a) && m.a == 1)", True),
+        ("args.accent.matches('[(')", "a call failed"),
+        ("args.word.matches('b')", True),
+    ],
+)
+def test_the_dialect_is_the_one_that_the_readme_describes(here, when, answer):
+    args = {"whole": 98, "accent": "é", "nothing": None, "list": [{}, {"a": 1}], "word": "abc"}
+    verdict = here(rule(when, "warn"))(tool_call(**args))
+    if isinstance(answer, str):
+        assert verdict.message == f"rule 0: {answer}"
+    else:
+        assert bool(verdict.warnings) is answer
 
 
 # --- concurrency ---

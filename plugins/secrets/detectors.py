@@ -142,12 +142,15 @@ _INSTEAD: dict[str, tuple[Search, ...]] = {
     # Theirs takes ten seconds for a megabyte of URLs in one line, and wants a registry.
     "NpmDetector": (
         Search(re.compile(r"_authToken=\s*+[\"']?(npm_\w{30,}|[A-Fa-f0-9-]{36})"), 1),
-        Search(re.compile(_START + r"npm_[A-Za-z0-9]{36}")),
+        Search(re.compile(_START + r"npm_[A-Za-z0-9]{36}"), 0, ("npm_",)),
     ),
     # Theirs takes cubic time on "sk-sk-sk-…", and knows no key with - or _ near its middle.
     "OpenAIDetector": (
         Search(re.compile(_START + r"sk-[\w-]*T3BlbkFJ[\w-]{20,}", re.ASCII), 0, ("T3BlbkFJ",)),
     ),
+    # The same, but a pattern that begins with a colon is found ten times faster than one that
+    # begins with a digit. What stands before the colon is the bot's public number.
+    "TelegramBotTokenDetector": (Search(re.compile(r":(?<=[0-9]{8}:)([0-9A-Za-z_-]{35})"), 1),),
     # Theirs takes cubic time in places, and knows no quotes with a backslash before them.
     "KeywordDetector": (
         Search(

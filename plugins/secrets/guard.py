@@ -12,6 +12,8 @@ from agent_hooks.core.points import POINTS
 from agent_hooks.plugin import ConfigError, Decision, Transform, Verdict, Warning
 
 FOUND = "secrets:found"
+MAX_FINDINGS = 8
+"""A refusal travels in gRPC's metadata, which holds 8 KiB."""
 
 _TRANSFORMABLE = [name for name, point in POINTS.items() if point.transform_permitted]
 CONFIG_SCHEMA: dict[str, Any] = {
@@ -55,7 +57,7 @@ class Secrets:
             if name not in DETECTORS
         ]
         if findings:
-            raise ConfigError(*findings[0], *findings[1:])
+            raise ConfigError(*findings[0], *findings[1:MAX_FINDINGS])
         self._action = config["action"]
         self._points = frozenset(config.get("at", _TRANSFORMABLE))
         self._finder = Finder(tuple(detectors), frozenset(config.get("allow", ())))

@@ -6,8 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from detect import Span, marker
 from detectors import BOUNDARY
@@ -16,10 +15,11 @@ Path = tuple[str | int, ...]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _MAX_PATH = 4096
+_SHORTEST = 8
+"""No member name below this length holds a secret; most names are below it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """One string of the target: the value at `path`, or the name of the member there."""
 
     path: Path
@@ -57,9 +57,11 @@ class Strings:
             self._add_lines([value], [path], name)
         elif isinstance(value, dict):
             for key, item in value.items():
-                self._add((*path, key), True, key)
-                self._write("\n" + BOUNDARY)
-                self._add_value(item, (*path, key), key)
+                place = (*path, key)
+                if len(key) >= _SHORTEST:
+                    self._add(place, True, key)
+                    self._write("\n" + BOUNDARY)
+                self._add_value(item, place, key)
         elif isinstance(value, list):
             paths = [(*path, index) for index in range(len(value))]
             if value and all(isinstance(item, str) for item in value):
@@ -98,7 +100,7 @@ class Strings:
 def summary(found: dict[Piece, list[Span]]) -> str:
     """How many of which type, in how many strings; nothing of what they say."""
     counts = Counter(span.type for spans in found.values() for span in spans)
-    secrets = ", ".join(f"{count} {type_}" for type_, count in counts.items())
+    secrets = ", ".join(f"{count} {type_}" for type_, count in sorted(counts.items()))
     return f"{secrets} in {len(found)} string{'s' if len(found) > 1 else ''}"
 
 

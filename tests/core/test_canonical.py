@@ -92,7 +92,8 @@ def test_twenty_thousand_random_documents_print_as_the_reference_prints_them() -
 def test_the_random_documents_are_rich_and_repeatable() -> None:
     sample = list(documents(3_000, 1))
     assert list(map(typed, documents(3_000, 1))) == list(map(typed, sample))
-    assert {values.scan(document) for document in sample} == {0, 1, 4, 5}
+    kinds = values.FLOATS | values.WIDE_KEYS
+    assert {values.scan(document) & kinds for document in sample} == {0, 1, 4, 5}
 
 
 def test_the_benchmark_counts_and_fails_on_any_mismatch(
@@ -191,13 +192,38 @@ def test_depth_is_printed_or_refused(leaf: Any) -> None:
 
 
 @given(json_values)
-def test_exact_text_is_canonical_unless_an_integer_forbids_it(value: Any) -> None:
+def test_exact_text_is_canonical_wherever_that_loses_nothing(value: Any) -> None:
+    """An integer beyond ±(2⁵³−1) keeps its digits, a float of that size stays a float."""
     flags = values.scan(value)
     text = canonical.json_text(value, flags)
-    if flags & values.BIG_INTEGERS:
+    if flags & (values.BIG_INTEGERS | values.LARGE_FLOATS):
         assert typed(_sorted(json.loads(text))) == typed(_sorted(value))
     else:
         assert text == canonical_json(value)
+    parsed = canonical.parse(text, 128)
+    assert parsed == value
+    assert values.scan(parsed) & values.BIG_INTEGERS == flags & values.BIG_INTEGERS
+
+
+@given(json_values)
+def test_canonical_text_reads_back_as_what_it_was_made_from(value: Any) -> None:
+    """RFC 8785 prints a large float like an integer; its reader knows better."""
+    if values.scan(value) & values.BIG_INTEGERS:
+        return
+    text = canonical_json(value)
+    parsed = canonical.parse_canonical(text, 128)
+    assert parsed == value
+    assert canonical_json(parsed) == text
+    assert typed(canonical.parse_canonical(text.encode(), 128)) == typed(parsed)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("9007199254740991", 2**53 - 1), ("-9007199254740992", -(2.0**53)), ("1" + "0" * 20, 1e20)],
+)
+def test_an_integer_in_canonical_text_is_safe_or_a_float(text: str, value: Any) -> None:
+    """§10.2"""
+    assert typed(canonical.parse_canonical(text, 128)) == typed(value)
 
 
 def _sorted(value: Any) -> Any:

@@ -3,7 +3,8 @@
 Up to two interceptors the walk takes the whole alphabet of replies and answers. With
 three it leaves out replies of a class that stays represented: of the failed slots
 (foreign root, timeout, garbage) the timeout stays, of the transforms that do not apply
-the missing place stays, and of the answers that do not lift the refusal stays.
+the missing place stays, and of the answers that do not lift the refusal stays; and it
+leaves out evaluate_only without a resolver, which up to two interceptors is the same.
 """
 
 from __future__ import annotations
@@ -168,7 +169,9 @@ def test_every_path_of_up_to_two_interceptors_ends_as_the_text_says(case: Case, 
     assert walk(case, count) >= (len(ALL_REPLIES) if count else 1)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.mode == "enforce" or case.resolver], ids=str
+)
 def test_every_path_of_three_interceptors_ends_as_the_text_says(case: Case) -> None:
     """§7, §8, §9, §10.3"""
     assert walk(case, 3, FEW_REPLIES, FEW_ANSWERS) > len(FEW_REPLIES)

@@ -86,6 +86,7 @@ def test_one_more_plain_deny_never_turns_a_deny_into_an_allow(
     assert done.emitted.verdict.decision.value == "deny"
 
 
+@settings(max_examples=30)
 @given(
     st.permutations(range(5)), st.lists(st.sampled_from(sorted(REPLIES)), min_size=5, max_size=5)
 )
@@ -153,7 +154,7 @@ def foldings(draw: st.DrawFn) -> tuple[Any, list[tuple[list[str | int], Any]], l
 
 
 @pytest.mark.parametrize("profile", ["sequential/first_deny", "sequential/run_all"])
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(folding=foldings(), extra=small_values)
 def test_each_interceptor_sees_what_its_predecessors_made_and_nothing_else_moves(
     profile: str, folding: Any, extra: Any
@@ -178,7 +179,7 @@ def test_each_interceptor_sees_what_its_predecessors_made_and_nothing_else_moves
     assert done.wire["decided_by"] == len(steps) - 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(foldings())
 def test_a_snapshot_is_the_same_for_every_peer_of_a_parallel_profile(folding: Any) -> None:
     """§7.5"""
@@ -195,7 +196,7 @@ def test_a_snapshot_is_the_same_for_every_peer_of_a_parallel_profile(folding: An
         assert not done.emitted.rewritten
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(foldings())
 def test_identities_are_those_of_the_contexts_before_and_after(folding: Any) -> None:
     """§10.3"""

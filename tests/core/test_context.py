@@ -117,7 +117,7 @@ def test_what_the_schema_requires_is_what_the_check_requires(point: str) -> None
     """§4.1, §4.2: random breaches of valid contexts, judged by the shared schema."""
     random = Random(f"breach-{point}")
     verdicts = {True: 0, False: 0}
-    for _ in range(700):
+    for _ in range(300):
         raw = full(point)
         for _ in range(random.choice([1, 1, 1, 2, 3])):
             mutate(raw, random)
@@ -131,7 +131,7 @@ def test_what_the_schema_requires_is_what_the_check_requires(point: str) -> None
         except ContextError:
             accepted = False
         assert accepted == valid, json.dumps(raw)
-    assert min(verdicts.values()) > 50, "the breaches should be neither all fatal nor all harmless"
+    assert min(verdicts.values()) > 30, "the breaches should be neither all fatal nor all harmless"
 
 
 @pytest.mark.parametrize("make", [context, full, aliased], ids=["required", "full", "aliased"])

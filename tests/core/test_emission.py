@@ -495,18 +495,20 @@ def leaks(wire: dict[str, Any]) -> bool:
     )
 
 
+FAULTS: tuple[Any, ...] = (float("nan"), "\ud800", nested(200), 2**60, {CANARY, 1}, {1: CANARY})
+
+
 def breaches(point: str) -> Iterator[Any]:
     """Contexts that are refused, each for another cause."""
     raw = tainted(point)
-    for member in raw:
+    for member, value in raw.items():
         yield {name: value for name, value in raw.items() if name != member}
-        for junk in (*JUNK, float("nan"), "\ud800", nested(200), 2**60, {CANARY, 1}, {1: CANARY}):
-            yield {**raw, member: junk}
-            if isinstance(raw[member], dict):
-                for name in raw[member]:
-                    yield {**raw, member: {**raw[member], name: junk}}
-                yield {**raw, member: {**raw[member], CANARY: junk}}
-    yield {**raw, "target": CANARY * 800_000}
+        yield from ({**raw, member: junk} for junk in (*JUNK[::3], *FAULTS))
+        if isinstance(value, dict):
+            for name in (*value, CANARY):
+                yield from ({**raw, member: {**value, name: junk}} for junk in (None, *FAULTS))
+    if point == "output":
+        yield {**raw, "target": CANARY * 800_000}
 
 
 @pytest.mark.parametrize("point", POINTS)

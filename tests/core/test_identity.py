@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_hooks.core.context import Bounds, ContextError, Snapshot, check_context
@@ -107,6 +107,7 @@ def test_exactly_one_shared_golden_fixture_differs_and_there_rfc_8785_is_on_our_
 
 
 @pytest.mark.parametrize("point", POINTS)
+@settings(max_examples=30)
 @given(value=json_values)
 def test_any_context_is_hashed_as_the_reference_prints_its_projection(
     point: str, value: Any

@@ -16,6 +16,7 @@ from agent_hooks.core import canonical, values
 from agent_hooks.core.values import (
     BIG_INTEGERS,
     FLOATS,
+    LARGE_FLOATS,
     MAX_SAFE_INTEGER,
     WIDE_KEYS,
     NotPlainError,
@@ -63,7 +64,9 @@ json_values = st.recursive(
         pytest.param(-MAX_SAFE_INTEGER, 0, id="least-safe-integer"),
         pytest.param(MAX_SAFE_INTEGER + 1, BIG_INTEGERS, id="2^53"),
         pytest.param([{"a": -(2**53)}], BIG_INTEGERS, id="-2^53"),
-        pytest.param(9007199254740993.0, FLOATS, id="whole-float"),
+        pytest.param(9007199254740991.0, FLOATS, id="largest-safe-float"),
+        pytest.param(-9007199254740992.0, FLOATS | LARGE_FLOATS, id="large-float"),
+        pytest.param(1e21, FLOATS | LARGE_FLOATS, id="1e21"),
         pytest.param(-0.0, FLOATS, id="minus-zero"),
         pytest.param(1e-5, FLOATS, id="small"),
         pytest.param(5e-324, FLOATS, id="subnormal"),

@@ -11,8 +11,6 @@ from agent_hooks.ctk import in_processes
 from agent_hooks.ctk.runner import Observed, observe
 from tests.ctk.support import Vector, fixed_harness
 
-pytest_plugins = ["pytester"]
-
 AT_ONCE = 3
 """Vectors under way together: more only makes processes wait for processors."""
 
@@ -20,10 +18,10 @@ AT_ONCE = 3
 @pytest.fixture(scope="session")
 def in_processes_observed(request: pytest.FixtureRequest) -> dict[str, Observed | Exception]:
     """By id, the run of each selected vector with every interceptor in a process of its own."""
-    vectors = [
+    vectors: list[Any] = [
         item.callspec.params["vector"]
         for item in request.session.items
-        if "in_processes_observed" in getattr(item, "fixturenames", ())
+        if isinstance(item, pytest.Function) and "in_processes_observed" in item.fixturenames
     ]
     return asyncio.run(_observe_all(vectors))
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from agent_hooks.ctk import ReferenceHarness, load_vectors
+from agent_hooks.ctk import ReferenceHarness, load_vectors, run_vector
 from tests.shared import ROOT
 
 OWN = ROOT / "conformance" / "vectors"
-UPSTREAM = ROOT.joinpath(
-    os.environ.get("AGENT_HOOKS_SHARED") or "../shared", "ctk", "vectors"
-)
+UPSTREAM = ROOT.joinpath(os.environ.get("AGENT_HOOKS_SHARED") or "../shared", "ctk", "vectors")
 
 INCREMENTAL = {f"AH-CTK-{number}" for number in range(110, 114)}
 DECLARATION = {f"AH-CTK-{number}" for number in range(120, 144)}
@@ -38,6 +37,11 @@ def applicable() -> dict[str, Vector]:
     """Everything that the reference harness does not skip."""
     both = {**upstream(), **own()}
     return {name: vector for name, vector in both.items() if not _skips(vector)}
+
+
+def status(harness: ReferenceHarness, vector: str) -> str:
+    """What becomes of one of our own vectors: "pass", "fail" or "skip"."""
+    return asyncio.run(run_vector(harness, own()[vector])).status
 
 
 def _skips(vector: Vector) -> bool:

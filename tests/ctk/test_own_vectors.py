@@ -39,17 +39,19 @@ def test_ids_are_of_our_range_and_lead_the_file_names() -> None:
 
 
 def test_host_errors_at_a_tool_leave_room_for_either_posture() -> None:
-    """§6.2 permits a host to end the turn there, so such a vector may not demand that it goes on."""
+    """§6.2 permits a host to end the turn there: no vector may demand that it goes on."""
     for name, vector in own().items():
-        expect = vector["expect"]
-        denied_by_host = vector.get("mode") != "evaluate_only" and any(
-            record["interception_point"] in ("pre_tool_call", "post_tool_call")
-            and str(record["assert"].get("verdict.reason")).startswith("host_error:")
-            for record in expect["records"]
-        ) if "records" in expect else False
-        if denied_by_host:
-            assert "run_outcome_by_posture" in expect, name
-            assert "final_output" not in expect, name
+        if vector.get("mode") != "evaluate_only" and _host_denies_at_a_tool(vector["expect"]):
+            assert "run_outcome_by_posture" in vector["expect"], name
+            assert "final_output" not in vector["expect"], name
+
+
+def _host_denies_at_a_tool(expect: Vector) -> bool:
+    return any(
+        record["interception_point"] in ("pre_tool_call", "post_tool_call")
+        and str(record["assert"].get("verdict.reason")).startswith("host_error:")
+        for record in expect.get("records", ())
+    )
 
 
 def test_every_reason_a_vector_can_reach_is_expected_by_one() -> None:

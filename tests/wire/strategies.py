@@ -32,13 +32,13 @@ SCALARS = st.none() | st.booleans() | INTEGERS | FLOATS | TEXT | st.sampled_from
 def trees(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.recursive(
         leaves,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
-        max_leaves=8,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+        max_leaves=5,
     )
 
 
 JSON = trees(SCALARS)
-OBJECTS = st.dictionaries(NAMES, JSON, max_size=3)
+OBJECTS = st.dictionaries(NAMES, JSON, max_size=2)
 
 
 def nested(depth: int) -> Any:

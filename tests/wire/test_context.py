@@ -33,7 +33,7 @@ def there_and_back(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_context_is_carried_without_loss(point: str, data: Any) -> None:
     """PROTOCOL Messages: decode(encode(context)) == context, mistyped members included."""
@@ -166,33 +166,30 @@ def test_integer_outside_the_safe_range_is_refused_with_a_remedy(place: str) -> 
         encode_context(snapshot(raw))
 
 
-def _leaves(message: Any) -> dict[str, str]:
-    return {
-        field.name: getattr(message, field.name)
-        for field in message.DESCRIPTOR.fields
-        if field.name.endswith("_json") and field.type == field.TYPE_STRING
-    } | {
-        f"{field.name}[{key}]": text
-        for field in message.DESCRIPTOR.fields
-        if field.name in ("extensions_json", "other_json")
-        for key, text in getattr(message, field.name).items()
-    }
+def _at(context: dict[str, Any], point: str) -> Any:
+    value: Any = context
+    for step in POINTS[point].target:
+        value = value[step]
+    return value
 
 
 @pytest.mark.parametrize("point", POINTS)
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_text_on_the_wire_is_canonical_and_the_identity_binds_it(point: str, data: Any) -> None:
     """PROTOCOL Messages: the text that a plugin judges is the text that the identity binds."""
-    checked = snapshot(data.draw(contexts(point)))
+    raw = data.draw(contexts(point))
+    checked = snapshot(raw)
     message = encode_context(checked)
-    for name, text in _leaves(message).items():
-        base = name.partition("_json")[0]
-        if base in checked.context:
-            assert text.encode() == canonical_bytes(checked.context[base])
-    judged = message.target_json.encode() or canonical_bytes(checked.member)
+    for field in ("target", "messages", "tools"):
+        if message.HasField(f"{field}_json"):
+            assert getattr(message, f"{field}_json").encode() == canonical_bytes(raw[field])
+    for name, text in message.other_json.items():
+        assert text.encode() == canonical_bytes(raw[name])
+    for namespace, text in message.extensions_json.items():
+        assert text.encode() == canonical_bytes(raw["extensions"][namespace])
+    judged = message.target_json.encode() or canonical_bytes(_at(raw, point))
     assert judged in canonical_projection(checked)
-    assert checked.target_text() == judged
 
 
 def test_context_is_encoded_once_per_emission() -> None:
