@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -20,7 +20,7 @@ except ImportError:
     sys.stderr.write("agent-hooks: install agent-hooks-grpc[cli] for the command line\n")
     raise SystemExit(2) from None
 
-from agent_hooks.cli.agent import RunsError, load_runs, replay
+from agent_hooks.cli.agent import Run, RunsError, load_runs, replay
 from agent_hooks.cli.demo import demonstrate
 from agent_hooks.cli.hostfile import HostFileError, load_host_file, running
 from agent_hooks.cli.report import print_tables, summarise
@@ -107,25 +107,20 @@ def replay_command(
         loaded = load_runs(runs)
         target = records or Path(tempfile.mkdtemp(prefix="agent-hooks-")) / "records.ndjson"
         with running(host, target, _tracing(spans)) as emitter:
-            err = Console(stderr=True)
-            played = list(
-                track(
-                    replay(emitter, loaded),
-                    "replaying",
-                    total=len(loaded),
-                    console=err,
-                    transient=True,
-                    disable=not err.is_terminal,
-                )
-            )
-    summary = summarise(played, frozenset(tool or ()))
-    summary["records"] = str(target)
+            played = list(_with_progress(replay(emitter, loaded), len(loaded)))
+    summary = {**summarise(played, frozenset(tool or ())), "records": str(target)}
     if output is Output.text:
         print_tables(Console(), summary)
         print(f"records: {target}")
     print(json.dumps(summary))
     if fail_on_deny and summary["blocked_runs"]:
         raise typer.Exit(FINDING)
+
+
+def _with_progress(played: Iterator[Run], total: int) -> Iterable[Run]:
+    err = Console(stderr=True)
+    hidden = not err.is_terminal
+    return track(played, "replaying", total, console=err, transient=True, disable=hidden)
 
 
 def _tracing(spans: Spans) -> Tracing | None:

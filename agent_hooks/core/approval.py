@@ -89,7 +89,10 @@ def settle(request: ApprovalRequest, answer: object) -> Verdict:
         case ApprovalResolution():
             outcome, identity, carried = answer.outcome, answer.context_identity, answer.verdict
         case dict():
-            outcome, identity, carried = _members(answer)
+            try:
+                outcome, identity, carried = _members(answer)
+            except Exception:  # noqa: BLE001 - a subclass may do anything when it is read
+                return Verdict.host_error(HostError.APPROVAL_RESOLVER_FAILED)
         case _:
             return Verdict.host_error(HostError.APPROVAL_RESOLVER_FAILED)
     if type(identity) is not type(request.context_identity) or identity != request.context_identity:

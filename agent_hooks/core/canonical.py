@@ -6,7 +6,6 @@ orjson with sorted keys prints RFC 8785 for all but a few numbers and keys.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import orjson
@@ -20,9 +19,11 @@ from agent_hooks.core.values import (
     MAX_SAFE_INTEGER,
     REMEDY_INTEGER,
     SURROGATE,
+    TOO_DEEP,
     WIDE_KEYS,
     ValueDomainError,
     parse_json,
+    plain_text,
     scan,
 )
 
@@ -52,14 +53,17 @@ def encode(value: JSON, flags: int) -> bytes:
     """
     if flags & BIG_INTEGERS:
         _refuse_big_integers(value)
+    if not flags & WIDE_KEYS:
+        try:
+            plain = _with_fragments(value) if flags & FLOATS else value
+            return orjson.dumps(plain, option=orjson.OPT_SORT_KEYS)
+        except TypeError:
+            pass  # a lone surrogate, or deeper than orjson goes
     try:
-        if flags & WIDE_KEYS:
-            return rfc8785.dumps(value)
-        if flags & FLOATS:
-            value = _with_fragments(value)
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except (TypeError, rfc8785.CanonicalizationError):
-        # The types were checked: only a lone surrogate is left to refuse.
+        return rfc8785.dumps(value)
+    except RecursionError:
+        raise ValueDomainError(TOO_DEEP) from None
+    except ValueError:
         raise ValueDomainError(SURROGATE) from None
 
 
@@ -72,12 +76,7 @@ def json_text(value: JSON, flags: int) -> str:
     """
     if not flags & (BIG_INTEGERS | LARGE_FLOATS):
         return encode(value, flags).decode()
-    try:
-        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        text.encode()
-    except ValueError:
-        raise ValueDomainError(SURROGATE) from None
-    return text
+    return plain_text(value)
 
 
 def parse(text: str | bytes, max_depth: int) -> JSON:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import cast
 
 from agent_hooks.core import aggregate, path
 from agent_hooks.core.approval import present, settle
@@ -236,7 +235,11 @@ def _unanimous(run: _Run) -> Composing:
 
 
 def _ask_all(run: _Run) -> Generator[Effect, object, None]:
-    replies = cast("list[object]", (yield InvokeAll(run.snapshot, len(run.rules.names))))
+    count = len(run.rules.names)
+    replies = yield InvokeAll(run.snapshot, count)
+    if not isinstance(replies, list) or len(replies) != count:
+        # A driver that lost an answer must not turn it into a permit.
+        replies = [Failed(HostError.INTERCEPTOR_FAILED)] * count
     for reply in replies:
         run.receive(reply)
 

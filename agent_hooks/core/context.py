@@ -73,7 +73,10 @@ class Snapshot:
             value: JSON = self.context
             for step in path:
                 value = value[step]
-            text = self._texts[path] = canonical.encode(value, self.flags)
+            try:
+                text = self._texts[path] = canonical.encode(value, self.flags)
+            except ValueDomainError as refusal:
+                raise ValueDomainError(refusal.problem, (*path, *refusal.path)) from None
         return text
 
     def target_text(self) -> bytes:

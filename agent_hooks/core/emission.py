@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from agent_hooks.core.composition import Combined, compose
@@ -11,10 +12,11 @@ from agent_hooks.core.context import ContextError, Snapshot, check_context
 from agent_hooks.core.effects import Effect, Rules
 from agent_hooks.core.identity import identify, provider_name
 from agent_hooks.core.points import POINTS, InterceptionPoint
+from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.record import InterceptionRecord, VerdictSummary, project
 from agent_hooks.core.session import Sessions
-from agent_hooks.core.values import JSON
+from agent_hooks.core.values import JSON, MAX_SAFE_INTEGER
 from agent_hooks.core.verdict import Verdict
 
 Emission = Generator[Effect, object, "Emitted"]
@@ -45,15 +47,15 @@ def emission(raw: object, rules: Rules, sessions: Sessions) -> Emission:
     """
     try:
         snapshot = check_context(raw, rules.bounds, rules.spec)
-        if refusal := sessions.refuse(snapshot):
-            raise ContextError(refusal)
         before = identify(snapshot, rules.provider)
     except ContextError as refusal:
-        return _refused(raw, rules, str(refusal))
+        return _refused(raw, rules, str(refusal), sessions)
+    if disorder := sessions.enter(snapshot):
+        return _refused(raw, rules, disorder)
     combined = yield from compose(snapshot, rules)
     combined, after = _identify_after(combined, snapshot, before, rules)
     emitted = _enforce(combined, snapshot, before, after, rules)
-    sessions.note(snapshot, emitted.record.proceeds)
+    sessions.leave(snapshot, emitted.record.proceeds)
     return emitted
 
 
@@ -73,6 +75,8 @@ def _identify_after(
     combined: Combined, snapshot: Snapshot, before: str | None, rules: Rules
 ) -> tuple[Combined, str | None]:
     """§10.3: the identity after composition; a provider that fails now fails closed too."""
+    if rules.mode is EnforcementMode.EVALUATE_ONLY:
+        return combined, before  # §10.3: always equal
     if combined.verdict.reason == HostError.CONTEXT_INVALID.value:
         return combined, None
     if combined.snapshot is snapshot:
@@ -80,7 +84,10 @@ def _identify_after(
     try:
         return combined, identify(combined.snapshot, rules.provider)
     except ContextError as refusal:
-        verdict = Verdict.host_error(HostError.CONTEXT_INVALID, str(refusal))
+        verdict = replace(
+            Verdict.host_error(HostError.CONTEXT_INVALID, str(refusal)),
+            warnings=combined.verdict.warnings,
+        )
         return Combined(verdict, None, snapshot, combined.slots, combined.resolved_by), None
 
 
@@ -104,42 +111,51 @@ def _enforce(
     return Emitted(record, combined.verdict)
 
 
-def _refused(raw: object, rules: Rules, detail: str) -> Emitted:
+def _refused(raw: object, rules: Rules, detail: str, sessions: Sessions | None = None) -> Emitted:
+    """A deny before dispatch (§6.3). With `sessions`, a startup's bars its session."""
     verdict = Verdict.host_error(HostError.CONTEXT_INVALID, detail)
-    context = raw if isinstance(raw, dict) else {}
-    return Emitted(
-        _record(_envelope(context), verdict, rules, truncated=bool(rules.names)), verdict
-    )
+    envelope = _envelope(raw if isinstance(raw, dict) else {})
+    record = _record(envelope, verdict, rules, truncated=bool(rules.names))
+    startup = envelope["interception_point"] is InterceptionPoint.AGENT_STARTUP
+    if sessions is not None and startup and envelope["session_id"] and not record.proceeds:
+        sessions.bar(envelope["session_id"])
+    return Emitted(record, verdict)
 
 
 def _envelope(context: dict[str, Any]) -> dict[str, Any]:
     """Best-effort envelope members of a context that may be anything (§10.2)."""
-    point = context.get("interception_point")
+    point = _text(context.get("interception_point"))
     # The record's point is of a closed set; a context that names none of them
     # is filed under the first.
-    name = (
-        point if type(point) is str and point in POINTS else InterceptionPoint.AGENT_STARTUP.value
-    )
+    name = point if point in POINTS else InterceptionPoint.AGENT_STARTUP.value
     session, sequence = context.get("session"), context.get("sequence")
-    session_id = session.get("id") if type(session) is dict else None
+    whole = type(sequence) is int and abs(sequence) <= MAX_SAFE_INTEGER
     return {
         "interception_point": POINTS[name].name,
-        "session_id": session_id if type(session_id) is str else "",
-        "sequence": sequence if type(sequence) is int else -1,
+        "session_id": (_text(session.get("id")) if type(session) is dict else None) or "",
+        "sequence": sequence if whole else -1,
         "timestamp": _text(context.get("timestamp")),
         "trace": _trace(context.get("trace")),
     }
 
 
 def _text(value: object) -> str | None:
-    return value if type(value) is str else None
+    """A string that a record can carry."""
+    if not isinstance(value, str):
+        return None
+    text = str.__str__(value.value if isinstance(value, Enum) else value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return None
+    return text
 
 
 def _trace(trace: object) -> dict[str, str] | None:
     if type(trace) is not dict:
         return None
-    ids = {name: trace[name] for name in ("trace_id", "span_id") if type(trace.get(name)) is str}
-    return ids or None
+    ids = {name: _text(trace.get(name)) for name in ("trace_id", "span_id")}
+    return {name: text for name, text in ids.items() if text is not None} or None
 
 
 def _record(

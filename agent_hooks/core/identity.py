@@ -97,7 +97,10 @@ def context_identity(ctx: AgentContext) -> str:
     Raises:
         ContextError: an invalid envelope, or a projection outside I-JSON.
     """
-    return _jcs_sha256(check_context(ctx, Bounds(), ctx.get("spec", SPEC_VERSION)))
+    spec = ctx.get("spec") if isinstance(ctx, dict) else None
+    return _jcs_sha256(
+        check_context(ctx, Bounds(), spec if isinstance(spec, str) else SPEC_VERSION)
+    )
 
 
 def canonical_projection(snapshot: Snapshot) -> bytes:

@@ -40,10 +40,8 @@ _KNOBS: dict[
 ] = {
     "on_approval": (OnApproval, (CompositionProfile.SEQUENTIAL_FIRST_DENY,)),
     "on_disagreement": (SynthesisPolicy, (CompositionProfile.PARALLEL_UNANIMOUS,)),
-    "on_transform_conflict": (
-        SynthesisPolicy,
-        (CompositionProfile.PARALLEL_STRICTEST, CompositionProfile.PARALLEL_UNANIMOUS),
-    ),
+    # §7.5: under unanimous any transform is a disagreement; there is no conflict to settle.
+    "on_transform_conflict": (SynthesisPolicy, (CompositionProfile.PARALLEL_STRICTEST,)),
 }
 """Knob → its values, and the profiles that consult it (§10.3)."""
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Final
 
 from agent_hooks.core.context import Snapshot
 from agent_hooks.core.points import InterceptionPoint as P
 
-_SEEN_LIMIT = 1024
+MAX_CLOSED: Final = 65_536
+"""Sessions that are remembered after their shutdown; the oldest are forgotten first."""
+
+_MAX_SEEN = 1024
 
 PAIRS = {P.POST_TOOL_CALL: P.PRE_TOOL_CALL, P.POST_MODEL_CALL: P.PRE_MODEL_CALL}
 """Each `post_` point and the `pre_` point that must have been permitted (§3.1, §6.2)."""
@@ -41,53 +45,61 @@ class Sessions:
         self._lock = lock or nullcontext()
         self._sessions: dict[str, _Session] = {}
 
-    def refuse(self, snapshot: Snapshot) -> str | None:
-        """Why this emission breaks the session's order, or None."""
+    def enter(self, snapshot: Snapshot) -> str | None:
+        """Begin one emission: why it breaks the session's order, or None.
+
+        The sequence number and the open call are taken here, so that of two
+        emissions at once only one can have them.
+        """
         with self._lock:
             session = self._sessions.get(snapshot.context["session"]["id"])
-            if (
-                session is not None
-                and session.denied
-                and snapshot.point.name is not P.AGENT_SHUTDOWN
-            ):
+            shutdown = snapshot.point.name is P.AGENT_SHUTDOWN
+            if session is not None and session.denied and (session.closed or not shutdown):
                 return "/session: its startup was denied; only agent_shutdown may follow (§6.1a)"
-            return self._refuse_order(session or _Session(), snapshot) if self.strict else None
+            return self._enter_in_order(snapshot) if self.strict else None
 
-    def note(self, snapshot: Snapshot, permitted: bool) -> None:
-        """Take one finished emission into account."""
+    def leave(self, snapshot: Snapshot, permitted: bool) -> None:
+        """End one emission that was entered."""
+        point, session_id = snapshot.point.name, snapshot.context["session"]["id"]
+        if point is P.AGENT_STARTUP and not permitted:
+            self.bar(session_id)
         with self._lock:
-            point, context = snapshot.point.name, snapshot.context
-            if not self.strict and (permitted or point is not P.AGENT_STARTUP):
-                if point is P.AGENT_SHUTDOWN:
-                    self._sessions.pop(context["session"]["id"], None)
+            session = self._sessions.get(session_id)
+            if session is None:
                 return
-            session = self._sessions.setdefault(context["session"]["id"], _Session())
-            session.started = True
-            session.denied |= point is P.AGENT_STARTUP and not permitted
-            session.closed |= point is P.AGENT_SHUTDOWN
-            _see(session, context["sequence"])
-            key = point, _pairing(snapshot)
-            if permitted and point in PAIRS.values():
+            if point is P.AGENT_SHUTDOWN:
+                self._close(session_id, session)
+            elif self.strict and permitted and point in PAIRS.values():
+                key = point, _pairing(snapshot)
                 session.open[key] = session.open.get(key, 0) + 1
-            elif point in PAIRS:
-                _close(session, (PAIRS[point], key[1]))
 
-    def forget(self, session_id: str) -> None:
-        """Drop what is known of a session that is over."""
+    def bar(self, session_id: str) -> None:
+        """A startup was denied: nothing but the shutdown may follow (§6.1a)."""
         with self._lock:
-            self._sessions.pop(session_id, None)
+            self._sessions.setdefault(session_id, _Session()).denied = True
 
-    def _refuse_order(self, session: _Session, snapshot: Snapshot) -> str | None:
+    def _enter_in_order(self, snapshot: Snapshot) -> str | None:
+        session = self._sessions.setdefault(snapshot.context["session"]["id"], _Session())
         point, sequence = snapshot.point.name, snapshot.context["sequence"]
         if session.closed:
             return "/interception_point: the session is shut down (§3.1)"
-        if (point is P.AGENT_STARTUP) == session.started:
+        if (point is P.AGENT_STARTUP) == session.started and not session.denied:
             return "/interception_point: agent_startup comes first, and once (§3.1)"
         if sequence <= session.floor or sequence in session.seen:
             return "/sequence: does not grow within the session (§4.1)"
-        if point in PAIRS and (PAIRS[point], _pairing(snapshot)) not in session.open:
+        if point in PAIRS and not _take(session, (PAIRS[point], _pairing(snapshot))):
             return "/interception_point: no permitted pre_ point before it (§3.1)"
+        session.started = True
+        _see(session, sequence)
         return None
+
+    def _close(self, session_id: str, session: _Session) -> None:
+        session.closed = True
+        del self._sessions[session_id]  # to the end: the order of closing
+        self._sessions[session_id] = session
+        if len(self._sessions) > MAX_CLOSED:
+            oldest = next(name for name, known in self._sessions.items() if known.closed)
+            del self._sessions[oldest]
 
 
 def _pairing(snapshot: Snapshot) -> str:
@@ -97,12 +109,11 @@ def _pairing(snapshot: Snapshot) -> str:
     return request_id if isinstance(request_id, str) else ""
 
 
-def _close(session: _Session, key: tuple[P, str]) -> None:
-    left = session.open.get(key, 0) - 1
-    if left > 0:
-        session.open[key] = left
-    else:
-        session.open.pop(key, None)
+def _take(session: _Session, key: tuple[P, str]) -> bool:
+    left = session.open.pop(key, 0)
+    if left > 1:
+        session.open[key] = left - 1
+    return left > 0
 
 
 def _see(session: _Session, sequence: int) -> None:
@@ -110,6 +121,6 @@ def _see(session: _Session, sequence: int) -> None:
     while session.floor + 1 in session.seen:
         session.floor += 1
         session.seen.discard(session.floor)
-    if len(session.seen) > _SEEN_LIMIT:
+    if len(session.seen) > _MAX_SEEN:
         session.floor = min(session.seen)
         session.seen.discard(session.floor)

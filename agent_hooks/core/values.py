@@ -81,12 +81,15 @@ def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
 
     Lone surrogates are not looked for: every encoder refuses them.
     """
-    return _scan_items((value,), max_depth + 1, unwrap=True)
+    try:
+        return _scan_items((value,), max_depth + 1, unwrap=True)
+    except RecursionError:
+        raise ValueDomainError(TOO_DEEP) from None
 
 
 def _scan_items(items: Any, depth: int, unwrap: bool = False) -> int:
     if depth == 0:
-        raise ValueDomainError("nested too deeply (§12.3): flatten the value or raise the bound")
+        raise ValueDomainError(TOO_DEEP)
     flags = 0
     pairs = items.items() if type(items) is dict else enumerate(items)
     for key, item in pairs:
@@ -147,8 +150,16 @@ def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
         copy = thaw(freeze(value))
         return copy, scan(copy, max_depth)
     except NotPlainError:
+        pass
+    try:
         copy = plain(value)
-        return copy, scan(copy, max_depth)
+    except RecursionError:
+        raise ValueDomainError(TOO_DEEP) from None
+    except ValueDomainError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a subclass may do anything when it is read
+        raise ValueDomainError(f"cannot be read ({type(exc).__name__})") from None
+    return copy, scan(copy, max_depth)
 
 
 def freeze(value: JSON) -> bytes:
@@ -167,7 +178,7 @@ def thaw(frozen: bytes) -> JSON:
 def plain(value: JSON, depth: int = 4 * MAX_DEPTH) -> JSON:
     """A copy with subclasses and tuples turned into the plain JSON types."""
     if depth == 0:
-        raise ValueDomainError("nested too deeply (§12.3): flatten the value or raise the bound")
+        raise ValueDomainError(TOO_DEEP)
     if isinstance(value, dict):
         return {_plain_key(key): plain(item, depth - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -197,11 +208,31 @@ def measure(value: JSON, flags: int) -> int:
     try:
         if not flags & BIG_INTEGERS:
             return len(orjson.dumps(value))
-        return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
-    except (TypeError, ValueError):
+    except TypeError:
+        pass  # a lone surrogate, or deeper than orjson goes
+    return len(plain_text(value).encode())
+
+
+def plain_text(value: JSON) -> str:
+    """A scanned value as compact JSON text, members sorted, without orjson's limits.
+
+    Raises:
+        ValueDomainError: a lone surrogate, an integer that no text can hold, or
+            nesting beyond what can be walked.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        text.encode()
+    except UnicodeEncodeError:
         raise ValueDomainError(SURROGATE) from None
+    except ValueError:
+        raise ValueDomainError(f"an integer too long to write: {REMEDY_INTEGER}") from None
+    except RecursionError:
+        raise ValueDomainError(TOO_DEEP) from None
+    return text
 
 
+TOO_DEEP: Final = "nested too deeply (§12.3): flatten the value or raise the bound"
 SURROGATE: Final = "a string holds a lone surrogate: not valid Unicode (§4.4)"
 
 
@@ -233,7 +264,7 @@ def parse_json(
     except ValueDomainError:
         raise
     except RecursionError:
-        raise ValueDomainError("nested too deeply (§12.3)") from None
+        raise ValueDomainError(TOO_DEEP) from None
     except ValueError:
         raise ValueDomainError("not JSON text") from None
     return value

@@ -205,12 +205,12 @@ def check_verdict(returned: object) -> Verdict:
         return ALLOW
     if type(returned) is Verdict and _is_plain(returned):
         return returned
-    if isinstance(returned, Verdict):
-        try:
-            returned = returned.to_wire()
-        except (AttributeError, TypeError):
-            raise VerdictError("verdict: a member has the wrong type (§5)") from None
-    return Verdict.from_wire(returned)
+    try:
+        return Verdict.from_wire(returned.to_wire() if isinstance(returned, Verdict) else returned)
+    except VerdictError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - a subclass may do anything when it is read
+        raise VerdictError(f"verdict: cannot be read ({type(exc).__name__}) (§5)") from None
 
 
 def _is_plain(verdict: Verdict) -> bool:

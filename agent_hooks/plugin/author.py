@@ -37,7 +37,7 @@ class ConfigError(ValueError):
 
     def __init__(self, pointer: str, problem: str, *more: tuple[str, str]) -> None:
         self.findings = [(pointer, problem), *more]
-        super().__init__("\n".join(f"{place or '/'}: {what}" for place, what in self.findings))
+        super().__init__("\n".join(f"{place or '(root)'}: {what}" for place, what in self.findings))
 
 
 @dataclass(frozen=True, slots=True)

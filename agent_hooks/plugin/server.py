@@ -48,9 +48,7 @@ def serve(plugin: Interceptor | object) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop(2.0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's ^C is for the host
     token = _read_token()
-    server = grpc.server(
-        futures.ThreadPoolExecutor(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS
-    )
+    server = grpc.server(_workers(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS)
     server.add_generic_rpc_handlers(PluginServer(author, token, stop).handlers())
     try:
         server.add_insecure_port(address.replace("unix://", "unix:", 1))
@@ -60,6 +58,16 @@ def serve(plugin: Interceptor | object) -> None:
     server.start()
     threading.Thread(target=_watch_host, daemon=True).start()
     server.stop(stop.wait()).wait()
+
+
+def _workers(count: int) -> futures.ThreadPoolExecutor:
+    """A pool whose threads all run already: too tight a limit fails now, not under load."""
+    pool = futures.ThreadPoolExecutor(count)
+    all_run = threading.Barrier(count + 1)
+    for _ in range(count):
+        pool.submit(all_run.wait)
+    all_run.wait()
+    return pool
 
 
 class _Stop:

@@ -20,13 +20,20 @@ from agent_hooks.core.verdict import VerdictError, check_verdict
 from agent_hooks.plugin.author import Author, ConfigError, check_config
 from agent_hooks.v1 import approval_pb2, interceptor_pb2, plugin_pb2, verdict_pb2
 from agent_hooks.wire.approval import decode_resolve, encode_resolution
-from agent_hooks.wire.context import decode_context, point_number
+from agent_hooks.wire.context import decode_context
 from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.plugin import (
+    APPROVAL_RESOLVER,
+    INTERCEPTOR,
+    Description,
+    encode_description,
+)
 from agent_hooks.wire.verdict import encode_response, encode_verdict
 
 PROTOCOL_VERSION = 1
 TOKEN_METADATA = "agent-hooks-token"  # noqa: S105 - the name, not a secret
 
+_MAX_DETAILS = 4096
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
 
@@ -108,20 +115,18 @@ class PluginServer:
                 f"the plugin speaks protocol version {PROTOCOL_VERSION}, "
                 f"the host {list(request.protocol_versions)}",
             )
-        return plugin_pb2.DescribeResponse(
-            name=author.name,
-            version=author.version,
-            protocol_version=PROTOCOL_VERSION,
-            specs=[SPEC_VERSION],
-            kind="PLUGIN_KIND_APPROVAL_RESOLVER"
-            if author.is_resolver
-            else "PLUGIN_KIND_INTERCEPTOR",
-            points=[point_number(name) for name in author.points],  # type: ignore[misc]
-            config_schema_json=(
-                canonical.canonical_json(author.config_schema) if author.config_schema else None
-            ),
-            max_concurrency=author.max_concurrency,
-        ).SerializeToString()
+        return encode_description(
+            Description(
+                author.name,
+                author.version,
+                PROTOCOL_VERSION,
+                (SPEC_VERSION,),
+                APPROVAL_RESOLVER if author.is_resolver else INTERCEPTOR,
+                author.points,
+                canonical.canonical_json(author.config_schema) if author.config_schema else None,
+                author.max_concurrency,
+            )
+        )
 
     def _configure(self, request: plugin_pb2.ConfigureRequest, call: grpc.ServicerContext) -> bytes:
         try:
@@ -129,10 +134,11 @@ class PluginServer:
             check_config(self._author, config)
         except ValueDomainError as refusal:
             call.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, f"{refusal.pointer or '/'}: {refusal.problem}"
+                grpc.StatusCode.INVALID_ARGUMENT,
+                f"{refusal.pointer or '(root)'}: {refusal.problem}",
             )
         except ConfigError as refusal:
-            call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(refusal))
+            call.abort(grpc.StatusCode.INVALID_ARGUMENT, _short(str(refusal)))
         except Exception as exc:  # noqa: BLE001 - an author's bug must reach the operator
             _abort_raised("configure", exc, call)
         self._configured = True
@@ -193,6 +199,16 @@ def _abort_raised(what: str, exc: Exception, call: grpc.ServicerContext) -> NoRe
     log(f"{what} raised {type(exc).__name__}{place}")
     call.abort(grpc.StatusCode.INTERNAL, f"{what} raised {type(exc).__name__}")
     raise AssertionError("abort always raises")
+
+
+def _short(findings: str) -> str:
+    """As much as a gRPC status carries; more would change the status."""
+    lines, kept = findings.splitlines(), ""
+    for index, line in enumerate(lines):
+        if len((kept + line).encode()) > _MAX_DETAILS:
+            return f"{kept}… and {len(lines) - index} more"
+        kept += line + "\n"
+    return kept.rstrip("\n")
 
 
 def _start_loop() -> asyncio.AbstractEventLoop:

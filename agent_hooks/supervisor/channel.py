@@ -10,9 +10,16 @@ import grpc
 
 from agent_hooks.core.context import SPEC_VERSION
 from agent_hooks.supervisor.logs import printable
-from agent_hooks.v1 import plugin_pb2
-from agent_hooks.wire.context import parse_message, point_name
-from agent_hooks.wire.fields import WireError, refuse_unknown_fields
+from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.plugin import (
+    APPROVAL_RESOLVER,
+    INTERCEPTOR,
+    Description,
+    decode_description,
+    encode_configure,
+    encode_describe,
+    encode_shutdown,
+)
 from agent_hooks.wire.status import MAX_MESSAGE_BYTES
 
 PROTOCOL_VERSION = 1
@@ -32,8 +39,8 @@ _HEALTH = "/grpc.health.v1.Health/Check"
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
 METHODS = {
-    plugin_pb2.PLUGIN_KIND_INTERCEPTOR: "/agent_hooks.v1.InterceptorService/Intercept",
-    plugin_pb2.PLUGIN_KIND_APPROVAL_RESOLVER: "/agent_hooks.v1.ApprovalResolverService/Resolve",
+    INTERCEPTOR: "/agent_hooks.v1.InterceptorService/Intercept",
+    APPROVAL_RESOLVER: "/agent_hooks.v1.ApprovalResolverService/Resolve",
 }
 
 
@@ -55,29 +62,22 @@ class PluginChannel:
     def __init__(self, socket_path: Path, token: str) -> None:
         self._channel = grpc.insecure_channel(f"unix:{socket_path}", options=_OPTIONS)
         self.metadata = ((TOKEN_METADATA, token),)
-        self.described = plugin_pb2.DescribeResponse()
 
     def method(self, path: str) -> Any:
         """A unary call of raw bytes: called, it blocks; its `future` does not."""
         return self._channel.unary_unary(path)
 
-    async def describe(self, timeout: float) -> plugin_pb2.DescribeResponse:
+    async def describe(self, timeout: float) -> Description:
         """Ask who it is, and check that it fits.
 
         Raises:
             HandshakeError: no answer in time, or one that does not fit.
         """
-        request = plugin_pb2.DescribeRequest(
-            protocol_versions=[PROTOCOL_VERSION], specs=[SPEC_VERSION]
+        data = await self._ask(
+            "Describe", encode_describe([PROTOCOL_VERSION], [SPEC_VERSION]), timeout
         )
-        data = await self._ask("Describe", request.SerializeToString(), timeout)
         try:
-            answer: plugin_pb2.DescribeResponse = parse_message(
-                plugin_pb2.DescribeResponse, data, "answer"
-            )
-            refuse_unknown_fields(answer, "answer")
-            for number in answer.points:
-                point_name(number)
+            answer = decode_description(data)
         except WireError as refusal:
             raise HandshakeError(f"Describe: {refusal}") from None
         if answer.protocol_version != PROTOCOL_VERSION:
@@ -86,13 +86,10 @@ class PluginChannel:
                 f"the host speaks {PROTOCOL_VERSION}"
             )
         if SPEC_VERSION not in answer.specs:
+            specs = printable(", ".join(answer.specs)) or "nothing"
             raise HandshakeError(
-                f"Describe: the plugin understands {', '.join(answer.specs) or 'nothing'}, "
-                f"the host emits {SPEC_VERSION}"
+                f"Describe: the plugin understands {specs}, the host emits {SPEC_VERSION}"
             )
-        if answer.kind not in METHODS:
-            raise HandshakeError("Describe: kind is neither interceptor nor approval resolver")
-        self.described = answer
         return answer
 
     async def configure(self, binding_id: str, config_json: str, timeout: float) -> None:
@@ -102,8 +99,7 @@ class PluginChannel:
             ConfigRefusedError: the plugin says that it is wrong.
             HandshakeError: no answer in time.
         """
-        request = plugin_pb2.ConfigureRequest(binding_id=binding_id, config_json=config_json)
-        await self._ask("Configure", request.SerializeToString(), timeout)
+        await self._ask("Configure", encode_configure(binding_id, config_json), timeout)
 
     async def healthy(self, timeout: float) -> bool:
         """Whether it answers its health check in time. One without the service passes."""
@@ -114,9 +110,8 @@ class PluginChannel:
 
     async def shutdown(self, grace: float) -> None:
         """Ask it to finish and exit; its silence is dealt with by the caller."""
-        request = plugin_pb2.ShutdownRequest(grace_ms=int(grace * 1000))
         try:
-            await self._call(_PLUGIN + "Shutdown", request.SerializeToString(), grace)
+            await self._call(_PLUGIN + "Shutdown", encode_shutdown(grace), grace)
         except grpc.RpcError:
             return
 

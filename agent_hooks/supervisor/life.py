@@ -30,8 +30,7 @@ from agent_hooks.supervisor.manifest import Limits, Manifest
 from agent_hooks.supervisor.peer import Pulse, check_peer, listening
 from agent_hooks.supervisor.pending import Live
 from agent_hooks.supervisor.settings import Settings
-from agent_hooks.v1 import plugin_pb2
-from agent_hooks.wire.context import point_name
+from agent_hooks.wire.plugin import INTERCEPTOR, Description
 
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """All that a plugin inherits of the host's environment."""
@@ -76,6 +75,7 @@ class Life:
         self._pulse: Pulse | None = None
         self._launched: Launched | None = None
         self._log: LogPipe | None = None
+        self._described: Description | None = None
         self.pid = 0
         self.channel = PluginChannel(self._socket, self._token)
 
@@ -119,6 +119,9 @@ class Life:
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         return {
+            # glibc reserves 64 MiB of address space a thread unless told not to,
+            # and a limit on that space would then fell a busy plugin.
+            "MALLOC_ARENA_MAX": "2",
             **inherited,
             **self._binding.manifest.env,
             "HOME": str(self._home / "work"),
@@ -143,8 +146,8 @@ class Life:
                 )
             await asyncio.sleep(_POLL)
         check_peer(listener, self.pid)
-        described = await self.channel.describe(max(deadline - time.monotonic(), 0.1))
-        _check_points(binding, described)
+        self._described = await self.channel.describe(max(deadline - time.monotonic(), 0.1))
+        _check_points(binding, self._described)
         await self.channel.configure(
             binding.id, _config_text(binding.config), settings.configure_timeout
         )
@@ -152,7 +155,8 @@ class Life:
     def live(self) -> Live:
         """What calls need to know of a ready plugin."""
         assert self._pulse is not None
-        described = self.channel.described
+        assert self._described is not None
+        described = self._described
         method = self.channel.method(METHODS[described.kind])
         return Live(
             method.future,
@@ -203,7 +207,7 @@ def _config_text(config: Mapping[str, Any]) -> str:
         return json_text(plain, flags)
     except ValueDomainError as refusal:
         raise ConfigRefusedError(
-            f"its configuration is refused:\n{refusal.pointer or '/'}: {refusal.problem}"
+            f"its configuration is refused:\n{refusal.pointer or '(root)'}: {refusal.problem}"
         ) from None
 
 
@@ -211,13 +215,10 @@ def _limit(described: int, settings: Settings) -> int:
     return min(described, _MAX_CONCURRENCY) if described > 0 else settings.concurrency
 
 
-def _check_points(binding: Binding, described: plugin_pb2.DescribeResponse) -> None:
-    if described.kind != plugin_pb2.PLUGIN_KIND_INTERCEPTOR:
-        return
-    serves = {point_name(number) for number in described.points}
+def _check_points(binding: Binding, described: Description) -> None:
     wanted = set(binding.points or binding.manifest.points)
-    if not wanted <= serves:
+    if described.kind == INTERCEPTOR and not wanted <= set(described.points):
         raise HandshakeError(
-            f"it is bound at {', '.join(sorted(wanted - serves))}, "
-            f"but says that it serves only {', '.join(sorted(serves)) or 'no point'}"
+            f"it is bound at {', '.join(sorted(wanted.difference(described.points)))}, "
+            f"but says that it serves only {', '.join(described.points) or 'no point'}"
         )

@@ -175,7 +175,6 @@ def test_every_module_of_the_core_is_named_by_a_test_of_its_own() -> None:
         "reasons": "profile",
         "composition": "composition_paths",
         "effects": "emission",
-        "call": "emission",
         "envelope": "context",
         "parts": "verdict",
     }

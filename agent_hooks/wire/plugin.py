@@ -1,0 +1,99 @@
+"""PluginService on the wire: who a plugin is, its configuration, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent_hooks.v1 import plugin_pb2
+from agent_hooks.wire import fields
+from agent_hooks.wire.context import parse_message, point_name, point_number
+from agent_hooks.wire.fields import WireError
+
+INTERCEPTOR = "interceptor"
+APPROVAL_RESOLVER = "approval_resolver"
+
+_TO_KIND = {
+    INTERCEPTOR: plugin_pb2.PLUGIN_KIND_INTERCEPTOR,
+    APPROVAL_RESOLVER: plugin_pb2.PLUGIN_KIND_APPROVAL_RESOLVER,
+}
+_FROM_KIND = {number: name for name, number in _TO_KIND.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a plugin says of itself.
+
+    Attributes:
+        kind: INTERCEPTOR or APPROVAL_RESOLVER.
+        points: those it serves; empty means none.
+        config_schema_json: JSON Schema text, or None: it takes no configuration.
+        max_concurrency: calls at once; 0 leaves it to the host.
+    """
+
+    name: str
+    version: str
+    protocol_version: int
+    specs: tuple[str, ...]
+    kind: str
+    points: tuple[str, ...] = ()
+    config_schema_json: str | None = None
+    max_concurrency: int = 0
+
+
+def encode_describe(protocol_versions: Iterable[int], specs: Iterable[str]) -> bytes:
+    """A serialised DescribeRequest."""
+    return plugin_pb2.DescribeRequest(
+        protocol_versions=protocol_versions, specs=specs
+    ).SerializeToString()
+
+
+def encode_description(description: Description) -> bytes:
+    """A serialised DescribeResponse."""
+    return plugin_pb2.DescribeResponse(
+        name=description.name,
+        version=description.version,
+        protocol_version=description.protocol_version,
+        specs=description.specs,
+        kind=_TO_KIND[description.kind],
+        points=[point_number(name) for name in description.points],  # type: ignore[misc]
+        config_schema_json=description.config_schema_json,
+        max_concurrency=description.max_concurrency,
+    ).SerializeToString()
+
+
+def decode_description(data: bytes) -> Description:
+    """The description in a serialised DescribeResponse.
+
+    Raises:
+        WireError: no such message, an unknown field, kind or point.
+    """
+    message: plugin_pb2.DescribeResponse = parse_message(
+        plugin_pb2.DescribeResponse, data, "answer"
+    )
+    fields.refuse_unknown_fields(message, "answer")
+    kind = _FROM_KIND.get(message.kind)
+    if kind is None:
+        raise WireError("kind: neither interceptor nor approval resolver")
+    return Description(
+        message.name,
+        message.version,
+        message.protocol_version,
+        tuple(message.specs),
+        kind,
+        tuple(point_name(number) for number in message.points),
+        message.config_schema_json if message.HasField("config_schema_json") else None,
+        message.max_concurrency,
+    )
+
+
+def encode_configure(binding_id: str, config_json: str) -> bytes:
+    """A serialised ConfigureRequest."""
+    return plugin_pb2.ConfigureRequest(
+        binding_id=binding_id, config_json=config_json
+    ).SerializeToString()
+
+
+def encode_shutdown(grace: float) -> bytes:
+    """A serialised ShutdownRequest; `grace` in seconds."""
+    return plugin_pb2.ShutdownRequest(grace_ms=int(grace * 1000)).SerializeToString()
