@@ -39,8 +39,8 @@ def demonstrate(out: Path, console: Console) -> None:
             for run in load_runs(data / "runs.ndjson"):
                 _play(emitter, run, console)
     left = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-    console.print(f"records  {records}")
-    console.print(f"spans    {spans}")
+    console.print(f"records  {records}", soft_wrap=True)
+    console.print(f"spans    {spans}", soft_wrap=True)
     console.print(f"plugin processes left behind: {len(left)}")
 
 
@@ -71,7 +71,7 @@ def _play(emitter: Any, run: Run, console: Console) -> None:
 
     def watch(record: InterceptionRecord, step: Step | None) -> None:
         if step is not None or _is_interesting(record):
-            console.print(_line(record, step))
+            console.print(_line(record, step), soft_wrap=True)
 
     ScriptedAgent(emitter, run, watch).go()
     console.print()
@@ -101,4 +101,4 @@ def _line(record: InterceptionRecord, step: Step | None) -> str:
     if verdict.transform is not None:
         notes.append(f"at {verdict.transform.path}")
     head = f"  [{colour}]{word:<10}[/{colour}] {escape(what):<42} "
-    return f"{head} {record.interception_point.value:<15} {escape('; '.join(notes))}"
+    return (head + escape("; ".join(notes))).rstrip()

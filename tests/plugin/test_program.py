@@ -19,8 +19,11 @@ from typing import Any
 import grpc
 import pytest
 
+from agent_hooks.core.context import Bounds, check_context
+from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.plugin.testing import JudgeError, contexts, judging_process
 from agent_hooks.v1 import plugin_pb2
+from agent_hooks.wire.context import encode_request
 
 CANARY = "canary-51c9"
 TEN_LINES = '''
@@ -56,6 +59,11 @@ SLOW = '''
 
 def command(program: str) -> list[str]:
     return [sys.executable, "-c", textwrap.dedent(program)]
+
+
+def _noting(program: str, file: Path) -> str:
+    """The program, writing down its pid first."""
+    return f"import os; open({str(file)!r}, 'w').write(str(os.getpid()))\n{textwrap.dedent(program)}"
 
 
 def call(name: str = "t", **args: Any) -> dict[str, Any]:
@@ -115,7 +123,10 @@ def launched(program: str, first_line: bytes = b'{"token": "secret"}\n') -> Iter
         finally:
             one.channel.close()
             one.process.kill()
-            one.process.communicate()
+            one.process.wait()
+            for pipe in (one.process.stdin, one.process.stdout, one.process.stderr):
+                assert pipe is not None
+                pipe.close()
 
 
 # -- the command line --
@@ -206,11 +217,9 @@ def _asking(judge: Any, raw: dict[str, Any], answers: list[Any]) -> threading.Th
 def test_sigterm_lets_the_call_in_flight_finish(tmp_path: Path) -> None:
     """PROTOCOL Lifecycle, stop: SIGTERM is graceful."""
     gate, started = tmp_path / "gate", tmp_path / "started"
-    wrapped = SLOW.replace("import os,", "import os, sys,").replace(
-        "serve(Slow())", f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n    serve(Slow())"
-    )
-    with judging_process(command(wrapped)) as judge:
-        pid = int((tmp_path / "pid").read_text())
+    noted = tmp_path / "pid"
+    with judging_process(command(_noting(SLOW, noted))) as judge:
+        pid = int(noted.read_text())
         answers: list[Any] = []
         thread = _asking(judge, call(gate=gate, started=started), answers)
         until(started.exists)
@@ -265,10 +274,6 @@ def test_program_with_a_hung_call_ends_after_the_grace(way: str, tmp_path: Path)
 
 
 def _request(raw: dict[str, Any]) -> bytes:
-    from agent_hooks.core.context import Bounds, check_context
-    from agent_hooks.core.profile import EnforcementMode
-    from agent_hooks.wire.context import encode_request
-
     return encode_request(
         check_context(raw, Bounds(), raw["spec"]),
         emission_id="e",
@@ -332,7 +337,7 @@ _RAISING = '''
             if config.get("raise"):
                 raise ValueError("CANARY")
 
-        ASYNC def intercept(self, context):
+        DEF intercept(self, context):
             text = context["tool_call"]["args"]["text"]
             match context["tool_call"]["name"]:
                 case "raise":
@@ -360,10 +365,10 @@ _RAISING = '''
 '''.replace("CANARY", CANARY)
 
 
-@pytest.mark.parametrize("colour", ["", "async"], ids=["sync", "async"])
+@pytest.mark.parametrize("colour", ["def", "async def"], ids=["sync", "async"])
 def test_nothing_of_a_target_or_an_exceptions_text_reaches_log_or_status(colour: str) -> None:
     """STYLE 6: whatever the author's code does with it; each call fails, and promptly."""
-    with judging_process(command(_RAISING.replace("ASYNC", colour)), {"a": CANARY}) as judge:
+    with judging_process(command(_RAISING.replace("DEF", colour)), {"a": CANARY}) as judge:
         for name in ("raise", "chain", "decision", "member", "path", "text"):
             with pytest.raises((JudgeError, ValueError)) as raised:
                 judge(call(name, text=CANARY))
@@ -374,11 +379,11 @@ def test_nothing_of_a_target_or_an_exceptions_text_reaches_log_or_status(colour:
     assert "RuntimeError" in lines
 
 
-@pytest.mark.parametrize("colour", ["", "async"], ids=["sync", "async"])
+@pytest.mark.parametrize("colour", ["def", "async def"], ids=["sync", "async"])
 @pytest.mark.parametrize("name", ["exit", "interrupt"])
 def test_exit_of_the_authors_code_is_a_failed_call(name: str, colour: str) -> None:
     """§6.3: a failure at once, not a silence; and the next call is answered."""
-    with judging_process(command(_RAISING.replace("ASYNC", colour))) as judge:
+    with judging_process(command(_RAISING.replace("DEF", colour))) as judge:
         with pytest.raises(JudgeError) as raised:
             judge(call(name, text=CANARY))
         assert raised.value.code is not grpc.StatusCode.DEADLINE_EXCEEDED
@@ -389,7 +394,7 @@ def test_exit_of_the_authors_code_is_a_failed_call(name: str, colour: str) -> No
 def test_text_of_a_configuration_stays_out_of_the_log() -> None:
     """PROTOCOL Services, Configure: a configuration may hold secrets."""
     with pytest.raises(JudgeError) as raised:
-        with judging_process(command(_RAISING), {"raise": CANARY}):
+        with judging_process(command(_RAISING.replace("DEF", "def")), {"raise": CANARY}):
             pass
     assert raised.value.details == "configure raised ValueError"
 
@@ -417,10 +422,7 @@ def test_program_carries_nothing_of_the_hosts_machinery() -> None:
 def test_program_is_small(tmp_path: Path) -> None:
     """MEASURED: 35 MB resident; 50 at most, after the first verdict."""
     pid = tmp_path / "pid"
-    program = TEN_LINES.replace(
-        "serve(NoShell())", f"import os; open({str(pid)!r}, 'w').write(str(os.getpid())); serve(NoShell())"
-    )
-    with judging_process(command(program)) as judge:
+    with judging_process(command(_noting(TEN_LINES, pid))) as judge:
         judge(call("shell"))
         status = Path(f"/proc/{pid.read_text()}/status").read_text()
     resident = int(status.partition("VmRSS:")[2].split()[0]) / 1024
