@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from agent_hooks.core.verdict import Decision, Verdict
 
@@ -17,6 +18,8 @@ def severity(verdict: Verdict) -> int:
             return 1
         case Decision.DENY:
             return 2 if verdict.is_liftable else 3
+        case unknown:
+            assert_never(unknown)
 
 
 def strictest(verdicts: Sequence[Verdict]) -> int:

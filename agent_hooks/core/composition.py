@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from agent_hooks.core import aggregate, path
 from agent_hooks.core.approval import present, settle
@@ -222,6 +223,8 @@ def _strictest(run: _Run) -> Composing:
             return run.combined(verdict, winner)
         case Decision.ALLOW:
             return run.combined(verdict, None)
+        case unknown:
+            assert_never(unknown)
 
 
 def _unanimous(run: _Run) -> Composing:

@@ -50,11 +50,6 @@ class Snapshot:
         self._frozen: bytes | None = None
         self._texts: dict[Path, bytes] = {}
 
-    @property
-    def member(self) -> JSON:
-        """The member that the target mirrors at this point (§3)."""
-        return _member(self.context, self.point)
-
     def copy(self) -> AgentContext:
         """A context for one reader alone (§7: its mutations are invisible)."""
         if self._frozen is None:

@@ -10,13 +10,14 @@ from typing import Any
 from agent_hooks.core.composition import Combined, compose
 from agent_hooks.core.context import ContextError, Snapshot, check_context
 from agent_hooks.core.effects import Effect, Rules
+from agent_hooks.core.envelope import MAX_SEQUENCE
 from agent_hooks.core.identity import identify, provider_name
 from agent_hooks.core.points import POINTS, InterceptionPoint
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.record import InterceptionRecord, VerdictSummary, project
 from agent_hooks.core.session import Sessions
-from agent_hooks.core.values import JSON, MAX_SAFE_INTEGER
+from agent_hooks.core.values import JSON
 from agent_hooks.core.verdict import Verdict
 
 Emission = Generator[Effect, object, "Emitted"]
@@ -114,7 +115,7 @@ def _enforce(
 def _refused(raw: object, rules: Rules, detail: str, sessions: Sessions | None = None) -> Emitted:
     """A deny before dispatch (§6.3). With `sessions`, a startup's bars its session."""
     verdict = Verdict.host_error(HostError.CONTEXT_INVALID, detail)
-    envelope = _envelope(raw if isinstance(raw, dict) else {})
+    envelope = _envelope(dict(raw) if isinstance(raw, dict) else {})
     record = _record(envelope, verdict, rules, truncated=bool(rules.names))
     startup = envelope["interception_point"] is InterceptionPoint.AGENT_STARTUP
     if sessions is not None and startup and envelope["session_id"] and not record.proceeds:
@@ -129,7 +130,7 @@ def _envelope(context: dict[str, Any]) -> dict[str, Any]:
     # is filed under the first.
     name = point if point in POINTS else InterceptionPoint.AGENT_STARTUP.value
     session, sequence = context.get("session"), context.get("sequence")
-    whole = type(sequence) is int and abs(sequence) <= MAX_SAFE_INTEGER
+    whole = type(sequence) is int and abs(sequence) <= MAX_SEQUENCE
     return {
         "interception_point": POINTS[name].name,
         "session_id": (_text(session.get("id")) if type(session) is dict else None) or "",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from agent_hooks.core.points import POINTS, Point
 from agent_hooks.core.values import JSON, AgentHooksCoreError
+
+MAX_SEQUENCE: Final = 2**63 - 1
+"""What a record and the wire can carry."""
 
 
 class ContextError(AgentHooksCoreError):
@@ -37,7 +40,7 @@ def _one_of(*allowed: str) -> Callable[[Any], bool]:
 
 
 def _natural(value: Any) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value <= MAX_SEQUENCE
 
 
 def _filled(value: Any) -> bool:
@@ -71,7 +74,7 @@ _CORE: tuple[_Row, ...] = (
     ("spec", None, _matches(r"agent-hooks/\d+\.\d+"), "agent-hooks/<major>.<minor>"),
     ("interception_point", None, lambda value: type(value) is str and value in POINTS, "one of §3"),
     ("timestamp", None, _is(str), "an RFC 3339 string"),
-    ("sequence", None, _natural, "an integer >= 0"),
+    ("sequence", None, _natural, "an integer >= 0 of 64 bits"),
     ("agent", None, _OBJECT, "an object"),
     ("agent", "id", _filled, "a string that is not empty"),
     ("agent", "framework", _matches(r"[a-z0-9_-]+"), "a string that matches ^[a-z0-9_-]+$"),

@@ -32,14 +32,12 @@ class Point:
         projection: the point's required members and, for those that are
             objects, the whitelist of their members (§10.2). `None` takes the
             member whole.
-        leaves: the members that hold any JSON value, each canonicalised once.
     """
 
     name: InterceptionPoint
     target: Path
     transform_permitted: bool
     projection: dict[str, tuple[str, ...] | None]
-    leaves: tuple[Path, ...]
 
 
 _TOOL_CALL = ("id", "name", "args")
@@ -52,56 +50,48 @@ POINTS: dict[str, Point] = {
             ("agent_init",),
             False,
             {"agent_init": ("tools_registered",)},
-            (("agent_init",),),
         ),
         Point(
             InterceptionPoint.INPUT,
             ("input",),
             True,
             {"input": ("content", "role")},
-            (("input", "content"),),
         ),
         Point(
             InterceptionPoint.PRE_MODEL_CALL,
             ("messages",),
             True,
             {"model": ("id",), "messages": None},
-            (("messages",),),
         ),
         Point(
             InterceptionPoint.POST_MODEL_CALL,
             ("response",),
             True,
             {"model": ("id",), "response": ("content", "tool_calls", "finish_reason")},
-            (("response", "content"),),
         ),
         Point(
             InterceptionPoint.PRE_TOOL_CALL,
             ("tool_call", "args"),
             True,
             {"tool_call": _TOOL_CALL},
-            (("tool_call", "args"),),
         ),
         Point(
             InterceptionPoint.POST_TOOL_CALL,
             ("tool_result", "value"),
             True,
             {"tool_call": _TOOL_CALL, "tool_result": ("value", "is_error")},
-            (("tool_call", "args"), ("tool_result", "value")),
         ),
         Point(
             InterceptionPoint.OUTPUT,
             ("output",),
             True,
             {"output": ("content",)},
-            (("output", "content"),),
         ),
         Point(
             InterceptionPoint.AGENT_SHUTDOWN,
             ("summary",),
             False,
             {"summary": ("reason",)},
-            (("summary",),),
         ),
     )
 }

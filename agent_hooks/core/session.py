@@ -21,6 +21,7 @@ PAIRS = {P.POST_TOOL_CALL: P.PRE_TOOL_CALL, P.POST_MODEL_CALL: P.PRE_MODEL_CALL}
 @dataclass(slots=True)
 class _Session:
     started: bool = False
+    ready: bool = False
     denied: bool = False
     closed: bool = False
     floor: int = -1
@@ -69,6 +70,8 @@ class Sessions:
                 return
             if point is P.AGENT_SHUTDOWN:
                 self._close(session_id, session)
+            elif point is P.AGENT_STARTUP:
+                session.ready = permitted
             elif self.strict and permitted and point in PAIRS.values():
                 key = point, _pairing(snapshot)
                 session.open[key] = session.open.get(key, 0) + 1
@@ -79,18 +82,21 @@ class Sessions:
             self._sessions.setdefault(session_id, _Session()).denied = True
 
     def _enter_in_order(self, snapshot: Snapshot) -> str | None:
-        session = self._sessions.setdefault(snapshot.context["session"]["id"], _Session())
+        session_id = snapshot.context["session"]["id"]
+        session = self._sessions.get(session_id) or _Session()
         point, sequence = snapshot.point.name, snapshot.context["sequence"]
         if session.closed:
             return "/interception_point: the session is shut down (§3.1)"
-        if (point is P.AGENT_STARTUP) == session.started and not session.denied:
+        if not _in_turn(session, point):
             return "/interception_point: agent_startup comes first, and once (§3.1)"
         if sequence <= session.floor or sequence in session.seen:
             return "/sequence: does not grow within the session (§4.1)"
         if point in PAIRS and not _take(session, (PAIRS[point], _pairing(snapshot))):
             return "/interception_point: no permitted pre_ point before it (§3.1)"
-        session.started = True
+        session.started |= point is P.AGENT_STARTUP
+        session.closed |= point is P.AGENT_SHUTDOWN
         _see(session, sequence)
+        self._sessions[session_id] = session
         return None
 
     def _close(self, session_id: str, session: _Session) -> None:
@@ -100,6 +106,15 @@ class Sessions:
         if len(self._sessions) > MAX_CLOSED:
             oldest = next(name for name, known in self._sessions.items() if known.closed)
             del self._sessions[oldest]
+
+
+def _in_turn(session: _Session, point: P) -> bool:
+    """Startup once; everything else after it was permitted, shutdown after any outcome."""
+    if point is P.AGENT_STARTUP:
+        return not session.started and not session.denied
+    if point is P.AGENT_SHUTDOWN:
+        return session.ready or session.denied
+    return session.ready
 
 
 def _pairing(snapshot: Snapshot) -> str:

@@ -64,6 +64,8 @@ class Calls:
             pending.done(place)
         elif place is not None:
             self._send(pending, place)
+        else:
+            self.pump()
 
     def ask(self, pending: Pending) -> object:
         """Like `submit`, but wait for the answer on the calling thread.
@@ -85,6 +87,7 @@ class Calls:
             return place
         if place is not None:
             return self._ask(pending, place)
+        self.pump()
         if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
             return replies[0]
         self.cancel(pending, timed_out=True)
@@ -134,7 +137,7 @@ class Calls:
     def _leave(self, pending: Pending) -> None:
         with self._lock:
             self._in_flight.discard(pending)
-        self._pump()
+        self.pump()
 
     def cancel(self, pending: Pending, timed_out: bool) -> None:
         """Give a call up; its answer, if one comes, is dropped."""
@@ -161,7 +164,7 @@ class Calls:
             self._live = live
             self._closed = None
             self.timeouts_in_a_row = 0
-        self._pump()
+        self.pump()
 
     def lose(self) -> None:
         """The plugin is not ready any more; what was not sent waits on."""
@@ -185,18 +188,25 @@ class Calls:
 
     def _has_place(self) -> bool:
         live = self._live
-        if live is None or self._waiting or len(self._in_flight) >= live.limit:
-            return False
-        if live.pulse.beats():
-            return True
-        self._live = None  # dead or dying, and the supervisor will hear of it: wait
-        return False
+        # One that is dead or dying is not called: its successor will be.
+        return (
+            live is not None
+            and not self._waiting
+            and len(self._in_flight) < live.limit
+            and live.pulse.beats()
+        )
 
-    def _pump(self) -> None:
+    def pump(self) -> None:
+        """Send what waits, as far as there are places."""
         while True:
             with self._lock:
                 live = self._live
-                if live is None or not self._waiting or len(self._in_flight) >= live.limit:
+                if (
+                    live is None
+                    or not self._waiting
+                    or len(self._in_flight) >= live.limit
+                    or not live.pulse.beats()
+                ):
                     return
                 pending = self._waiting.popleft()
                 if pending.over:
@@ -242,7 +252,7 @@ class Calls:
             else:
                 self._on_answered(True)
             pending.done(reply)
-        self._pump()
+        self.pump()
 
     def _refusal(self, why: str) -> Failed:
         self.counters.refused += 1

@@ -72,11 +72,13 @@ class Pulse:
             return False
         fields = stat[stat.rindex(b")") + 2 :].split()
         # proc(5), counted from field 3: state, flags, pending signals, exit code.
+        # A stopped process shows the stopping signal where the exit code stands.
+        state, stopped = fields[0], fields[0] in (b"T", b"t")
         return not (
-            fields[0] in (b"Z", b"X")
+            state in (b"Z", b"X")
             or int(fields[6]) & _EXITING
             or int(fields[28]) & _PENDING_KILL
-            or fields[49] != b"0"
+            or (fields[49] != b"0" and not stopped)
         )
 
     def close(self) -> None:

@@ -139,6 +139,7 @@ class PluginProcess:
             if self.calls.in_flight == 0:
                 healthy = await life.channel.healthy(self._settings.health_timeout)
                 self._event(Event.ANSWERED if healthy else Event.MISSED)
+                self.calls.pump()
 
     def _became_ready(self, life: Life) -> None:
         if self._stopping.is_set():

@@ -107,7 +107,7 @@ def test_a_refused_context_reaches_nobody(mode: EnforcementMode) -> None:
     assert done.wire["verdict"] == {
         "decision": "deny",
         "reason": INVALID,
-        "message": "/sequence: expected an integer >= 0 (§4)",
+        "message": "/sequence: expected an integer >= 0 of 64 bits (§4)",
     }
     assert done.emitted.verdict == done.emitted.record.verdict
 
@@ -134,6 +134,7 @@ class HostileContext(dict[str, Any]):
         pytest.param({**context(), "session": {"id": "\ud800"}}, id="surrogate"),
         pytest.param(HostileContext(context()), id="hostile"),
         pytest.param({**context(), "target": HostileContext()}, id="hostile-target"),
+        pytest.param(HostileContext({**context(), "agent": None}), id="hostile-and-invalid"),
     ],
 )
 @pytest.mark.parametrize("provider", ["jcs-sha256", None])

@@ -130,6 +130,14 @@ def test_a_record_carries_the_trace_identifiers_and_nothing_else(trace: Any, kep
     assert valid(run(raw, {"decision": "allow"}).emitted.record).get("trace") == kept
 
 
+@pytest.mark.parametrize("sequence", [2**53, 2**60, 2**63 - 1])
+def test_a_record_has_the_sequence_of_the_context_it_is_of(sequence: int) -> None:
+    """§10.3: copied; without jcs-sha256 the number may be large"""
+    done = run(context(sequence=sequence), {"decision": "allow"}, provider=None)
+    assert done.emitted.record.proceeds
+    assert valid(done.emitted.record)["sequence"] == sequence
+
+
 @pytest.mark.parametrize(
     "changed",
     [

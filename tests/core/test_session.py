@@ -151,24 +151,48 @@ def test_concurrent_emissions_may_arrive_out_of_order_but_never_twice() -> None:
     assert not refused(emit(sessions, ("input", 6)))
 
 
-@pytest.mark.parametrize(
-    "step", [("output", 3), ("post_tool_call", 3, "a")], ids=["sequence", "post"]
-)
-def test_of_two_emissions_at_once_only_one_is_in_order(step: Step) -> None:
-    """§12.2: the number, or the open call, is taken when the emission begins"""
-    sessions = Sessions(strict=True)
-    for earlier in (LEGAL[0], ("input", 1), ("pre_tool_call", 2, "a")):
-        emit(sessions, earlier)  # type: ignore[arg-type]
+def meanwhile(sessions: Sessions, step: Step, other: Step) -> Run:
+    """Emit `other` while the interceptor of `step` is still thinking; what became of it."""
     inner: list[Run] = []
 
     def reply(*_: Any) -> Any:
-        again = (step[0], 3 if step[0] == "output" else 4, *step[2:])
-        inner.append(emit(sessions, again))  # type: ignore[arg-type]
+        inner.append(emit(sessions, other))
         return ALLOW
 
     outer = drive(raw_of(step), Rules(names=(None,)), reply, sessions=sessions)
     assert outer.emitted.record.proceeds
-    assert refused(inner[0])
+    return inner[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "other"),
+    [
+        pytest.param(("output", 3), ("output", 3), id="one-number"),
+        pytest.param(("post_tool_call", 3, "a"), ("post_tool_call", 4, "a"), id="one-call"),
+        pytest.param(("agent_shutdown", 3), ("agent_shutdown", 4), id="two-shutdowns"),
+        pytest.param(("agent_shutdown", 3), ("input", 4), id="after-shutdown-began"),
+    ],
+)
+def test_of_two_emissions_at_once_only_one_is_in_order(step: Step, other: Step) -> None:
+    """§3.1, §12.2: what can be had once is taken when the emission begins"""
+    sessions = Sessions(strict=True)
+    for earlier in (LEGAL[0], ("input", 1), ("pre_tool_call", 2, "a")):
+        emit(sessions, earlier)  # type: ignore[arg-type]
+    assert refused(meanwhile(sessions, step, other))
+
+
+@pytest.mark.parametrize("other", [("input", 1), ("agent_startup", 1)], ids=["input", "startup"])
+def test_nothing_begins_before_the_startup_is_decided(other: Step) -> None:
+    """§3.1, §6.1a: it may yet be denied"""
+    assert refused(meanwhile(Sessions(strict=True), LEGAL[0], other))
+
+
+def test_emissions_of_different_calls_may_interleave() -> None:
+    """§12.2"""
+    sessions = Sessions(strict=True)
+    emit(sessions, LEGAL[0])
+    assert not refused(meanwhile(sessions, ("pre_tool_call", 1, "a"), ("pre_tool_call", 2, "b")))
+    assert not refused(meanwhile(sessions, ("post_tool_call", 3, "a"), ("post_tool_call", 4, "b")))
 
 
 def test_a_session_with_gaps_stays_bounded() -> None:
@@ -177,13 +201,35 @@ def test_a_session_with_gaps_stays_bounded() -> None:
     for index in range(0, 6_000, 2):
         point = "input" if index else "agent_startup"
         snapshot = check_context(context(point, sequence=index + 10), Bounds(), SPEC)
-        assert sessions.refuse(snapshot) is None
-        sessions.note(snapshot, True)
+        assert sessions.enter(snapshot) is None
+        sessions.leave(snapshot, True)
     (state,) = sessions._sessions.values()
     assert len(state.seen) <= 1024
     assert refused(emit(sessions, ("input", 11))), "older than anything remembered"
     assert refused(emit(sessions, ("input", 6_008)))
     assert not refused(emit(sessions, ("input", 6_009)))
+
+
+def test_refused_emissions_leave_nothing_behind() -> None:
+    """Sessions that never began cannot make the guard grow without end."""
+    sessions = Sessions(strict=True)
+    assert refused(emit(sessions, ("input", 0)))
+    assert not sessions._sessions
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_of_closed_sessions_the_oldest_are_forgotten(
+    strict: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guard stays bounded, and an open session is never forgotten for a closed one."""
+    monkeypatch.setattr("agent_hooks.core.session.MAX_CLOSED", 3)
+    sessions = Sessions(strict=strict)
+    for number in range(6):
+        emit(sessions, ("agent_startup", 0), DENY, session=f"s-{number}")
+        if number:
+            emit(sessions, ("agent_shutdown", 1), session=f"s-{number}")
+    assert set(sessions._sessions) == {"s-0", "s-4", "s-5"}
+    assert refused(emit(sessions, ("input", 2), session="s-0"))
 
 
 def test_sessions_are_apart() -> None:
@@ -276,16 +322,6 @@ def test_a_deny_at_shutdown_binds_nothing_and_consults_nobody() -> None:
     assert not refused(emit(sessions, ("agent_startup", 1)))
 
 
-@pytest.mark.parametrize("strict", [False, True])
-def test_a_session_that_is_forgotten_begins_anew(strict: bool) -> None:
-    sessions = Sessions(strict=strict)
-    emit(sessions, ("agent_startup", 0), DENY)
-    sessions.forget("s-1")
-    sessions.forget("unheard-of")
-    assert not refused(emit(sessions, ("agent_startup", 0)))
-    assert not refused(emit(sessions, ("input", 1)))
-
-
 def test_a_bare_guard_keeps_nothing_of_sessions_that_were_not_denied() -> None:
     sessions = Sessions()
     for step in LEGAL[:-1]:
@@ -309,12 +345,12 @@ class Lock:
         self.held = False
 
 
-def test_every_access_takes_the_lock_once() -> None:
+def test_every_access_takes_the_lock() -> None:
     """§12.2: the host injects one where it has threads"""
     lock = Lock()
     sessions = Sessions(strict=True, lock=lock)
     emit(sessions, LEGAL[0])
-    assert lock.taken == 2
-    sessions.forget("s-1")
-    assert lock.taken == 3
+    assert lock.taken == 2, "when it begins and when it ends"
+    emit(sessions, ("agent_startup", 0), DENY, session="s-2")
+    emit(sessions, ("input", 1), session="s-2")
     assert not lock.held

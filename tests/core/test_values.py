@@ -133,6 +133,24 @@ def test_no_depth_is_more_than_a_refusal(depth: int, leaf: Any) -> None:
         values.admit(nested(depth, leaf))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda value: values.measure(value, 0), id="measure"),
+        pytest.param(lambda value: values.measure(value, BIG_INTEGERS), id="measure-integers"),
+        pytest.param(lambda value: canonical.encode(value, 0), id="encode"),
+        pytest.param(lambda value: canonical.encode(value, WIDE_KEYS), id="encode-wide"),
+        pytest.param(lambda value: canonical.json_text(value, BIG_INTEGERS), id="text"),
+        pytest.param(lambda value: values.plain(value, 100), id="plain"),
+        pytest.param(values.scan, id="scan"),
+    ],
+)
+def test_no_writer_blames_depth_on_anything_else(write: Any) -> None:
+    """§12.3: even of a value that nobody scanned"""
+    with pytest.raises(ValueDomainError, match="nested too deeply"):
+        write(nested(100_000))
+
+
 class Colour(str, enum.Enum):
     RED = "red"
 

@@ -170,10 +170,7 @@ def test_odd_answers_of_a_plugin_make_the_same_records(
 
 
 def test_only_a_plugin_refuses_wide_integers_where_no_identity_does() -> None:
-    """§4.4: without jcs-sha256 the core lets them pass, and the wire carries none it would round.
-
-    The one difference between a host with its interceptors and one with plugins.
-    """
+    """§4.4: without jcs-sha256 the core lets them pass, and the wire carries none."""
     wide = {
         **vector("wide integer", allow(), {}),
         "identity_provider": None,
@@ -190,3 +187,19 @@ def test_only_a_plugin_refuses_wide_integers_where_no_identity_does() -> None:
     denied = next(r for r in remote.run.records if r["interception_point"] == "input")
     assert denied["verdict"]["reason"] == "host_error:interceptor_failed"
     assert remote.run.outcome.value == "blocked"
+
+
+def test_a_plugins_whole_floats_reach_the_tool_as_integers() -> None:
+    """RFC 8785 has one form for 3.0 and 3, so identities and records cannot differ."""
+    whole = vector(
+        "whole float",
+        {"decision": "transform", "transform": {"path": "$target.plant", "value": 3.0}},
+        {},
+    )
+    local = asyncio.run(observe(fixed_harness(), whole))
+    remote = asyncio.run(observe(fixed_harness(), whole, in_processes))
+    assert [repr(run.run.tool_invocations[0]["args"]["plant"]) for run in (local, remote)] == [
+        "3.0",
+        "3",
+    ]
+    assert json.dumps(remote.run.records) == json.dumps(local.run.records)

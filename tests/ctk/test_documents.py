@@ -24,7 +24,7 @@ def test_the_example_harness_passes_every_vector_it_does_not_skip() -> None:
     vectors = [*own().values(), *upstream().values()]
     results = asyncio.run(run_vectors(names["ChatHarness"], vectors))
     assert [(r.id, r.failures) for r in results if r.status == "fail"] == []
-    assert sum(result.status == "pass" for result in results) >= 20
+    assert "AH-CTK-503" in {result.id for result in results if result.status == "pass"}
 
 
 def test_the_claim_names_the_capabilities_in_the_code() -> None:
