@@ -74,6 +74,8 @@ class InterceptionRecord:
         """Parse the JSON form of a record this package wrote."""
         return cls(
             interception_point=InterceptionPoint(obj["interception_point"]),
+            input_identity=obj.get("input_identity"),
+            enforced_identity=obj.get("enforced_identity"),
             mode=EnforcementMode(obj["mode"]),
             verdict=_parse_projection(obj["verdict"]),
             composition=CompositionConfig.from_wire(obj["composition"]),
@@ -107,9 +109,8 @@ class InterceptionRecord:
 
 
 _PLAIN = (
-    "input_identity", "enforced_identity", "identity_provider", "session_id", "sequence",
-    "timestamp", "trace", "decided_by", "declaration", "fold_truncated", "resolved_by",
-    "interceptors_registered",
+    "identity_provider", "session_id", "sequence", "timestamp", "trace", "decided_by",
+    "declaration", "fold_truncated", "resolved_by", "interceptors_registered",
 )  # fmt: skip
 
 

@@ -54,9 +54,10 @@ class Transform:
     def from_wire(cls, obj: dict[str, Any]) -> Transform:
         """Parse `{path, value?}`. Raises VerdictError."""
         members = parts.closed(obj, "transform", ("path", "value"))
-        if type(members.get("path")) is not str:
+        path = parts.text(members, "path", "transform.")
+        if path is None:
             raise VerdictError("transform.path: expected a string (§5.2)")
-        return cls(members["path"], parts.json_value(members.get("value"), "transform.value"))
+        return cls(path, parts.json_value(members.get("value"), "transform.value"))
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form, without a null value."""

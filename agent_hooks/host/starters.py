@@ -88,7 +88,7 @@ class _Job:
             try:
                 returned = self.function(argument())
                 if inspect.isawaitable(returned):
-                    self._on_loop(_finish(returned), done)
+                    self._on_loop(returned, done)
                     return
             except BaseException as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
                 returned = self._failed(exc)
@@ -117,21 +117,23 @@ class _Job:
         done(reply)
 
     def _on_loop(self, work: Any, done: Done) -> Cancel:
-        future = asyncio.run_coroutine_threadsafe(work, WORKERS.loop())
+        future = asyncio.run_coroutine_threadsafe(self._contained(work), WORKERS.loop())
         future.add_done_callback(lambda finished: done(self._outcome(finished)))
         return lambda _: (future.cancel(), None)[1]
 
+    async def _contained(self, work: Awaitable[Any]) -> object:
+        """An exit raised in there must not end the loop that others share."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            raise
+        except BaseException as exc:  # noqa: BLE001 - §6.3: a failure is a value in its slot
+            return self._failed(exc)
+
     def _outcome(self, finished: Any) -> object:
-        if finished.cancelled():
-            return Failed(self.reason, "cancelled")
-        exc = finished.exception()
-        return finished.result() if exc is None else self._failed(exc)
+        return Failed(self.reason, "cancelled") if finished.cancelled() else finished.result()
 
     def _failed(self, exc: BaseException) -> Failed:
         detail = f"raised {type(exc).__name__}"
         _log.warning("%s: %s", self.name or "interceptor", detail)
         return Failed(self.reason, detail)
-
-
-async def _finish(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agent_hooks.core.canonical import canonical_json
 from agent_hooks.core.context import AgentContext
 from agent_hooks.core.points import POINTS
+from agent_hooks.core.values import ValueDomainError
 
 
 class Interceptor(Protocol):
@@ -62,14 +64,13 @@ def read_author(plugin: object) -> Author:
         TypeError: it has neither `intercept` nor `resolve`, or bad attributes;
             the text says which.
     """
+    if isinstance(plugin, type):
+        raise TypeError(f"{plugin.__name__} is a class: serve an instance of it")
     judge = getattr(plugin, "intercept", None) or getattr(plugin, "resolve", None)
     if not callable(judge):
         raise TypeError(
             f"{type(plugin).__name__} is no plugin: define intercept(context) or resolve(request)"
         )
-    schema = getattr(plugin, "config_schema", None)
-    if schema is not None:
-        json.dumps(schema)
     return Author(
         judge=judge,
         is_resolver=not hasattr(plugin, "intercept"),
@@ -77,18 +78,38 @@ def read_author(plugin: object) -> Author:
         name=str(getattr(plugin, "name", type(plugin).__name__)),
         version=str(getattr(plugin, "version", "0")),
         points=_points(getattr(plugin, "points", tuple(POINTS))),
-        config_schema=schema,
+        config_schema=_schema(getattr(plugin, "config_schema", None)),
         configure=getattr(plugin, "configure", None),
-        max_concurrency=int(getattr(plugin, "max_concurrency", 16)),
+        max_concurrency=_concurrency(getattr(plugin, "max_concurrency", 16)),
     )
 
 
-def _points(points: Iterable[Any]) -> tuple[str, ...]:
+def _points(points: Any) -> tuple[str, ...]:
+    if isinstance(points, str) or not isinstance(points, Iterable):
+        raise TypeError(f"points: expected a list of {', '.join(POINTS)}")
     names = tuple(str(getattr(point, "value", point)) for point in points)
     for name in names:
         if name not in POINTS:
             raise TypeError(f"points: {name!r} is not one of {', '.join(POINTS)}")
     return names
+
+
+def _schema(schema: Any) -> dict[str, Any] | None:
+    if schema is None:
+        return None
+    try:
+        canonical_json(schema)
+    except ValueDomainError as refusal:
+        raise TypeError(f"config_schema{refusal.pointer}: {refusal.problem}") from None
+    if not isinstance(schema, dict):
+        raise TypeError("config_schema: expected a JSON Schema object")
+    return schema
+
+
+def _concurrency(count: Any) -> int:
+    if type(count) is not int or count < 1:
+        raise TypeError("max_concurrency: expected a whole number > 0")
+    return count
 
 
 def check_config(author: Author, config: Any) -> None:
@@ -99,7 +120,7 @@ def check_config(author: Author, config: Any) -> None:
     """
     if not isinstance(config, dict):
         raise ConfigError("", "expected an object")
-    if author.config_schema is None and config:
+    if author.config_schema is None and author.configure is None and config:
         raise ConfigError("", "this plugin takes no configuration")
     if author.config_schema is not None:
         _check_schema(author.config_schema, config)
@@ -116,7 +137,8 @@ def _check_schema(schema: dict[str, Any], config: dict[str, Any]) -> None:
         ) from None
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
-        first, *more = [(_pointer(error), _problem(error)) for error in errors]
+        # jsonschema reports a missing member once each; they are named together here.
+        first, *more = dict.fromkeys((_pointer(error), _problem(error)) for error in errors)
         raise ConfigError(*first, *more)
 
 

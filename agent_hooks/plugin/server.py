@@ -49,7 +49,8 @@ def serve(plugin: Interceptor | object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's ^C is for the host
     token = _read_token()
     server = grpc.server(_workers(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS)
-    server.add_generic_rpc_handlers(PluginServer(author, token, stop).handlers())
+    service = PluginServer(author, token, stop)
+    server.add_generic_rpc_handlers(service.handlers())
     try:
         server.add_insecure_port(address.replace("unix://", "unix:", 1))
     except RuntimeError:
@@ -58,6 +59,9 @@ def serve(plugin: Interceptor | object) -> None:
     server.start()
     threading.Thread(target=_watch_host, daemon=True).start()
     server.stop(stop.wait()).wait()
+    if service.busy:
+        log(f"{author.name}: {service.busy} calls have not returned after the grace")
+        os._exit(0)  # their threads would be waited for
 
 
 def _workers(count: int) -> futures.ThreadPoolExecutor:

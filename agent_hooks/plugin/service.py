@@ -50,6 +50,9 @@ class PluginServer:
         author: what is served.
         token: what callers must show; None where the host gave none.
         on_shutdown: called with the grace in seconds, once.
+
+    Attributes:
+        busy: calls that the author's code has not returned from.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class PluginServer:
         self._token = token
         self._on_shutdown = on_shutdown
         self._configured = False
+        self.busy = 0
         self._loop = _start_loop() if author.is_async else None
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
@@ -172,27 +176,50 @@ class PluginServer:
             log("resolve returned no ApprovalResolution")
             return b""
         try:
-            verdict = None if answer.verdict is None else check_verdict(answer.verdict)
-        except VerdictError as refusal:
-            log(f"resolve returned no valid verdict: {refusal}")
-            return encode_resolution(answer.outcome, answer.context_identity, verdict_pb2.Verdict())
-        message = None if verdict is None else encode_verdict(verdict)
-        return encode_resolution(answer.outcome, answer.context_identity, message)
+            return _encode_answer(answer)
+        except (ValueError, TypeError) as exc:  # an outcome or identity of another type
+            log(f"resolve returned no valid ApprovalResolution ({type(exc).__name__})")
+            return b""
 
     def _judge(self, what: str, argument: Any, call: grpc.ServicerContext) -> Any:
         if not self._configured:
             call.abort(grpc.StatusCode.FAILED_PRECONDITION, "Configure comes first")
+        self.busy += 1
         try:
             if self._loop is None:
                 return self._author.judge(argument)
-            return asyncio.run_coroutine_threadsafe(
-                self._author.judge(argument), self._loop
-            ).result()
-        except Exception as exc:  # noqa: BLE001 - an author's bug is a failed call
+            work = _contained(self._author.judge(argument))
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except BaseException as exc:  # noqa: BLE001 - an author's bug, an exit too, is a failed call
             _abort_raised(what, exc, call)
+        finally:
+            self.busy -= 1
 
 
-def _abort_raised(what: str, exc: Exception, call: grpc.ServicerContext) -> NoReturn:
+def _encode_answer(answer: ApprovalResolution) -> bytes:
+    outcome, identity = answer.outcome, answer.context_identity
+    if answer.verdict is None:
+        return encode_resolution(outcome, identity, None)
+    try:
+        verdict = encode_verdict(check_verdict(answer.verdict))
+    except VerdictError as refusal:
+        log(f"resolve returned no valid verdict: {refusal}")
+        verdict = verdict_pb2.Verdict()  # the host reports it as one that §5 refuses
+    return encode_resolution(outcome, identity, verdict)
+
+
+class _ExitError(Exception):
+    """The author's coroutine tried to end the process; asyncio would end its loop."""
+
+
+async def _contained(work: Any) -> Any:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as exc:
+        raise _ExitError(type(exc).__name__) from None
+
+
+def _abort_raised(what: str, exc: BaseException, call: grpc.ServicerContext) -> NoReturn:
     """Say where it raised; never the exception's text, which may hold a target (§14)."""
     frames = traceback.extract_tb(exc.__traceback__)
     place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""

@@ -98,7 +98,7 @@ class Calls:
         if os.getpid() != self._pid:
             return self._refusal("the process was forked: start a supervisor in the child")
         with self._lock:
-            refusal = self._closed
+            refusal = self._closed or self._misfit(pending)
             if refusal is None and self._has_place():
                 self._in_flight.add(pending)
                 return self._live
@@ -186,6 +186,12 @@ class Calls:
         with self._lock:
             self._closed = None
 
+    def _misfit(self, pending: Pending) -> str | None:
+        """An approval's bytes could be read as a verdict's: ask only who can answer."""
+        if self._live is None or self._live.kind == pending.kind:
+            return None
+        return f"the plugin is of kind {self._live.kind}, not {pending.kind}"
+
     def _has_place(self) -> bool:
         live = self._live
         # One that is dead or dying is not called: its successor will be.
@@ -211,8 +217,13 @@ class Calls:
                 pending = self._waiting.popleft()
                 if pending.over:
                     continue
-                self._in_flight.add(pending)
-            self._send(pending, live)
+                misfit = self._misfit(pending)
+                if misfit is None:
+                    self._in_flight.add(pending)
+            if misfit is None:
+                self._send(pending, live)
+            else:
+                pending.done(self._refusal(misfit))
 
     def _send(self, pending: Pending, live: Live) -> None:
         remaining = max(pending.deadline - time.monotonic(), 0.0)

@@ -161,6 +161,7 @@ class Life:
         return Live(
             method.future,
             method,
+            described.kind,
             self.channel.metadata,
             self._pulse,
             _limit(described.max_concurrency, self._settings),
@@ -172,12 +173,9 @@ class Life:
         Args:
             graceful: Shutdown and SIGTERM first; SIGKILL at once otherwise.
         """
-        if self._launched is not None and graceful:
-            await self.channel.shutdown(self._settings.shutdown_grace)
-            await self._gone_within(self._settings.shutdown_grace)
-            self._launcher.signal(self._launched, signal.SIGTERM)
-            await self._gone_within(self._settings.term_grace)
-        if self._launched is not None:
+        if self._launched is not None and not self.exited.done():
+            if graceful:
+                await self._end_gracefully(self._launched)
             self._launcher.signal(self._launched, signal.SIGKILL)
             await self._gone_within(_KILL_PATIENCE)
             if not self.exited.done():
@@ -191,6 +189,15 @@ class Life:
         if self._log is not None:
             self._log.close()
         shutil.rmtree(self._home, ignore_errors=True)
+
+    async def _end_gracefully(self, launched: Launched) -> None:
+        if self._described is not None:  # one that was never ready has nothing to finish
+            grace = self._settings.shutdown_grace
+            asking = asyncio.create_task(self.channel.shutdown(grace))
+            await self._gone_within(grace)
+            asking.cancel()
+        self._launcher.signal(launched, signal.SIGTERM)
+        await self._gone_within(self._settings.term_grace)
 
     async def _gone_within(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

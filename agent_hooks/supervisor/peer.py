@@ -62,7 +62,10 @@ class Pulse:
     """
 
     def __init__(self, pid: int) -> None:
-        self._fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1  # it has exited already
 
     def beats(self) -> bool:
         """False once the process is dead or dying."""

@@ -20,6 +20,7 @@ class Live:
 
     future: Callable[..., Any]
     blocking: Callable[..., bytes]
+    kind: str
     metadata: tuple[tuple[str, str], ...]
     pulse: Pulse
     limit: int
@@ -31,11 +32,13 @@ class Pending:
 
     Attributes:
         deadline: on the monotonic clock, in seconds.
+        kind: of the plugin that can answer it.
         decode: from the answer's bytes; raises WireError.
     """
 
     request: bytes
     deadline: float
+    kind: str
     decode: Callable[[bytes], object]
     done: Done = nowhere
     traceparent: str | None = None

@@ -65,6 +65,9 @@ class PluginProcess:
             except tenacity.RetryError:
                 await self._quarantine()
         self._event(Event.GONE)
+        if not self._first_outcome.done():
+            self._first_outcome.set_exception(LostError("it was stopped before it was ready"))
+            self._first_outcome.exception()
 
     async def started(self) -> None:
         """Wait until it is ready for the first time.

@@ -16,6 +16,7 @@ from agent_hooks.supervisor.pending import Pending
 from agent_hooks.wire.approval import decode_resolution, encode_resolve
 from agent_hooks.wire.context import encode_request
 from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.plugin import APPROVAL_RESOLVER, INTERCEPTOR
 from agent_hooks.wire.verdict import decode_response
 
 
@@ -82,7 +83,7 @@ def _pending(call: Call) -> Pending:
         approval_available=call.approval_available,
         timeout_ms=int(call.timeout * 1000),
     )
-    return Pending(request, deadline, decode_response, traceparent=call.traceparent)
+    return Pending(request, deadline, INTERCEPTOR, decode_response, traceparent=call.traceparent)
 
 
 class RemoteResolver:
@@ -105,7 +106,10 @@ class RemoteResolver:
             failed = isinstance(reply, Failed)
             done(Failed(HostError.APPROVAL_RESOLVER_FAILED) if failed else reply)
 
-        return _submit(self._calls, Pending(data, deadline, decode_resolution, fail_as_resolver))
+        return _submit(
+            self._calls,
+            Pending(data, deadline, APPROVAL_RESOLVER, decode_resolution, fail_as_resolver),
+        )
 
     def resolve(self, request: ApprovalRequest) -> ApprovalResolution:
         """Resolvers in other processes are asked through `start_resolve`."""

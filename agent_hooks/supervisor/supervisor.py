@@ -51,7 +51,11 @@ class Supervisor:
     """
 
     def __init__(self, bindings: Iterable[Binding] = (), settings: Settings | None = None) -> None:
-        self._bindings = {binding.id: binding for binding in bindings}
+        self._bindings: dict[str, Binding] = {}
+        for binding in bindings:
+            if binding.id in self._bindings:
+                raise ValueError(f"binding {binding.id!r} occurs twice")
+            self._bindings[binding.id] = binding
         self._settings = settings or Settings()
         self._plugins: dict[str, PluginProcess] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -74,6 +78,7 @@ class Supervisor:
         """
         if self._loop is not None:
             raise RuntimeError("the supervisor is started already")
+        self._plugins, self._tasks = {}, []
         self._base = Path(tempfile.mkdtemp(prefix="agent-hooks-"))
         loop = self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(

@@ -134,7 +134,8 @@ class Warden:
             launch = self._plugins.pop(pid, None)
             if launch is not None:
                 del self._addresses[pid]
-                self._kill_orphans()
+            self._kill_orphans()  # of an orphan that was killed, too
+            if launch is not None:
                 self._tell(exited=launch, status=exited.si_status, code=exited.si_code)
 
     def _kill_orphans(self) -> None:

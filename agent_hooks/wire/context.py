@@ -198,6 +198,9 @@ def decode_context(message: context_pb2.AgentContext) -> AgentContext:
         if not message.HasField(member):
             raise WireError(f"context.{member}: missing")
     context = fields.decode(message, _CONTEXT)
+    twice = {"interception_point", "target", *(["extensions"] if message.extensions_json else [])}
+    if not twice.isdisjoint(context):
+        raise WireError("other_json: carries a member that has a field of its own")
     context["interception_point"] = name
     if message.extensions_json:
         extensions: AgentContext = {}

@@ -7,6 +7,7 @@ message's `other_json`: nothing is lost and nothing is coerced.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from operator import attrgetter
 from typing import Any
 
@@ -120,6 +121,8 @@ def number(field: str) -> Row:
 
     def get(message: Any) -> JSON:
         value: float = getattr(message, field)
+        if not isfinite(value):
+            raise WireError(f"{field}: not a finite number")
         whole = value.is_integer() and abs(value) <= MAX_SAFE_INTEGER
         return int(value) if whole else value
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from agent_hooks.v1 import plugin_pb2
 from agent_hooks.wire import fields
 from agent_hooks.wire.context import parse_message, point_name, point_number
-from agent_hooks.wire.fields import WireError
 
 INTERCEPTOR = "interceptor"
 APPROVAL_RESOLVER = "approval_resolver"
@@ -25,7 +24,7 @@ class Description:
     """What a plugin says of itself.
 
     Attributes:
-        kind: INTERCEPTOR or APPROVAL_RESOLVER.
+        kind: INTERCEPTOR, APPROVAL_RESOLVER, or "" for neither.
         points: those it serves; empty means none.
         config_schema_json: JSON Schema text, or None: it takes no configuration.
         max_concurrency: calls at once; 0 leaves it to the host.
@@ -66,21 +65,18 @@ def decode_description(data: bytes) -> Description:
     """The description in a serialised DescribeResponse.
 
     Raises:
-        WireError: no such message, an unknown field, kind or point.
+        WireError: no such message, an unknown field or point.
     """
     message: plugin_pb2.DescribeResponse = parse_message(
         plugin_pb2.DescribeResponse, data, "answer"
     )
     fields.refuse_unknown_fields(message, "answer")
-    kind = _FROM_KIND.get(message.kind)
-    if kind is None:
-        raise WireError("kind: neither interceptor nor approval resolver")
     return Description(
         message.name,
         message.version,
         message.protocol_version,
         tuple(message.specs),
-        kind,
+        _FROM_KIND.get(message.kind, ""),
         tuple(point_name(number) for number in message.points),
         message.config_schema_json if message.HasField("config_schema_json") else None,
         message.max_concurrency,

@@ -7,6 +7,7 @@ from agent_hooks.core.verdict import Verdict
 from agent_hooks.v1 import context_pb2, interceptor_pb2, record_pb2
 from agent_hooks.wire import fields
 from agent_hooks.wire.context import point_name
+from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.verdict import decode_verdict, encode_verdict
 
 _OPTIONAL = (
@@ -50,6 +51,15 @@ def decode_record(message: record_pb2.InterceptionRecord) -> InterceptionRecord:
         WireError: a malformed message.
     """
     fields.refuse_unknown_fields(message, "record")
+    try:
+        return _decode(message)
+    except WireError:
+        raise
+    except ValueError:
+        raise WireError("record: a member is outside its set") from None
+
+
+def _decode(message: record_pb2.InterceptionRecord) -> InterceptionRecord:
     wire = {name: getattr(message, name) for name in _OPTIONAL if message.HasField(name)}
     if message.HasField("trace"):
         ids = ("trace_id", "span_id")

@@ -276,9 +276,7 @@ def test_torn_line_ends_before_the_next_begins(tmp_path: Path, record: Intercept
     ],
     ids=["session", "timestamp", "sequence", "negative_sequence", "trace"],
 )
-def test_record_of_a_hostile_envelope_reaches_the_file(
-    kind: Any, raw: Any, tmp_path: Path
-) -> None:
+def test_record_of_a_hostile_envelope_reaches_the_file(kind: Any, raw: Any, tmp_path: Path) -> None:
     """SEMANTICS, hostile input: refused, and recorded where the record has to be."""
     sink = NdjsonSink(tmp_path / "r")
     one = emitter(kind).set_record_sink(sink)

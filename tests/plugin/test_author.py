@@ -136,7 +136,9 @@ def _service(thing: Any) -> Callable[[str, bytes], Any]:
             return None
         try:
             message = found.request_deserializer(request)
-            return found.unary_unary(message, SimpleNamespace(abort=abort, invocation_metadata=tuple))
+            return found.unary_unary(
+                message, SimpleNamespace(abort=abort, invocation_metadata=tuple)
+            )
         except Refused as refused:
             return refused.args
 
@@ -154,7 +156,7 @@ def test_other_protocol_version_is_refused_with_both_named() -> None:
 
 def test_nothing_is_judged_before_configure() -> None:
     """PROTOCOL Services: Configure comes before the first context."""
-    code, details = _service(plugin())("InterceptorService/Intercept", b"")
+    code, _details = _service(plugin())("InterceptorService/Intercept", b"")
     assert code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT)
     with judging(plugin()) as judge:
         assert judge(call()) == ALLOW
@@ -233,7 +235,7 @@ def test_missing_members_are_named_once() -> None:
     author = read_author(plugin(config_schema={"required": ["a", "b"]}))
     with pytest.raises(ConfigError) as raised:
         check_config(author, {})
-    assert str(raised.value).splitlines() == ["/: misses a, b"]
+    assert str(raised.value).splitlines() == ["(root): misses a, b"]
 
 
 def test_author_hears_of_a_good_configuration_once_and_before_the_first_context() -> None:
@@ -257,7 +259,7 @@ def _raise(exc: BaseException) -> Any:
         (
             ConfigError("", "empty", ("/a", "worse")),
             "INVALID_ARGUMENT",
-            "/: empty\n/a: worse",
+            "(root): empty\n/a: worse",
         ),
         (ValueError(CANARY), "INTERNAL", "configure raised ValueError"),
         (KeyError(CANARY), "INTERNAL", "configure raised KeyError"),

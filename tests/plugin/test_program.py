@@ -26,7 +26,7 @@ from agent_hooks.v1 import plugin_pb2
 from agent_hooks.wire.context import encode_request
 
 CANARY = "canary-51c9"
-TEN_LINES = '''
+TEN_LINES = """
     from agent_hooks.plugin import Verdict, serve
 
     class NoShell:
@@ -38,8 +38,8 @@ TEN_LINES = '''
             return Verdict.allow()
 
     serve(NoShell())
-'''
-SLOW = '''
+"""
+SLOW = """
     import os, time
     from agent_hooks.plugin import ALLOW, serve
 
@@ -54,7 +54,7 @@ SLOW = '''
             return ALLOW
 
     serve(Slow())
-'''
+"""
 
 
 def command(program: str) -> list[str]:
@@ -63,7 +63,9 @@ def command(program: str) -> list[str]:
 
 def _noting(program: str, file: Path) -> str:
     """The program, writing down its pid first."""
-    return f"import os; open({str(file)!r}, 'w').write(str(os.getpid()))\n{textwrap.dedent(program)}"
+    return (
+        f"import os; open({str(file)!r}, 'w').write(str(os.getpid()))\n{textwrap.dedent(program)}"
+    )
 
 
 def call(name: str = "t", **args: Any) -> dict[str, Any]:
@@ -255,7 +257,7 @@ def test_idle_program_ends_when_told(way: str) -> None:
 
 @pytest.mark.parametrize("way", ["sigterm", "shutdown"])
 def test_program_with_a_hung_call_ends_after_the_grace(way: str, tmp_path: Path) -> None:
-    """PROTOCOL Services, Shutdown: finish what is in flight, then exit; a hung call is not waited for."""
+    """PROTOCOL Services, Shutdown: finish what is in flight, then exit; not for a hung call."""
     with launched(SLOW) as program:
         shown = ("agent-hooks-token", "secret")
         assert program.ask(_METHODS[1], b"", shown) is grpc.StatusCode.OK
@@ -326,7 +328,7 @@ def test_health_is_answered_under_full_load(tmp_path: Path) -> None:
 
 # -- what a plugin must not do --
 
-_RAISING = '''
+_RAISING = """
     import asyncio, sys
     from agent_hooks.plugin import serve, Verdict
 
@@ -362,7 +364,7 @@ _RAISING = '''
             return Verdict.allow()
 
     serve(Bad())
-'''.replace("CANARY", CANARY)
+""".replace("CANARY", CANARY)
 
 
 @pytest.mark.parametrize("colour", ["def", "async def"], ids=["sync", "async"])
@@ -399,7 +401,7 @@ def test_text_of_a_configuration_stays_out_of_the_log() -> None:
     assert raised.value.details == "configure raised ValueError"
 
 
-_IMPORTS = '''
+_IMPORTS = """
     import sys
     from agent_hooks.plugin import Verdict, serve
 
@@ -410,7 +412,7 @@ _IMPORTS = '''
             return Verdict.deny(reason=" ".join(m for m in sys.modules if m.startswith(roots)))
 
     serve(Says())
-'''
+"""
 
 
 def test_program_carries_nothing_of_the_hosts_machinery() -> None:

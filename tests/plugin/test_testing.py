@@ -28,7 +28,11 @@ from agent_hooks.plugin.testing import (
 )
 from agent_hooks.wire.fields import WireError
 
-NAMES = {"type": "object", "properties": {"names": {"type": "array"}}, "additionalProperties": False}
+NAMES = {
+    "type": "object",
+    "properties": {"names": {"type": "array"}},
+    "additionalProperties": False,
+}
 SOURCE = f'''
 import os
 from agent_hooks.plugin import Verdict, serve
@@ -250,5 +254,7 @@ def test_kit_carries_nothing_of_the_hosts_machinery() -> None:
         "roots = ('agent_hooks.host', 'agent_hooks.supervisor', 'opentelemetry', 'tenacity')\n"
         "print([name for name in sys.modules if name.startswith(roots)])\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"

@@ -13,15 +13,24 @@ from pathlib import Path
 import pytest
 
 from agent_hooks.supervisor import Binding, Supervisor
-from tests.processes.support import QUICK, good, leaving_nothing, processes
+from tests.processes.support import (
+    EMITTERS,
+    QUICK,
+    context,
+    good,
+    judge,
+    leaving_nothing,
+    processes,
+)
 
 
 @pytest.fixture(scope="session")
 def _warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Let gRPC and pytest make what they make once per process, before anything is counted."""
     tmp_path_factory.getbasetemp()
-    with Supervisor([Binding("p", good())], QUICK):
-        pass
+    with Supervisor([Binding("p", good())], QUICK) as supervisor:
+        for kind in EMITTERS:
+            judge(kind, context(), supervisor.interceptor("p"))
 
 
 @pytest.fixture(scope="module")

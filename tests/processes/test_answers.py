@@ -130,6 +130,15 @@ def test_late_allow_never_lets_through(plugin: Supervisor, tmp_path: Path, kind:
     assert [record.verdict.decision.value for record in judged.records] == ["deny"]
 
 
+@pytest.mark.parametrize("kind", EMITTERS)
+def test_own_timeout_is_never_taken_for_the_plugins(plugin: Supervisor, kind: Any) -> None:
+    """PROTOCOL Deadlines: the host's clock decides, to the millisecond, every time."""
+    interceptor = plugin.interceptor("p")
+    for _ in range(40):
+        judged = judge(kind, context("hang"), interceptor, timeout=0.02)
+        assert judged.reason == "host_error:interceptor_timeout"
+
+
 def test_answers_do_not_end_the_plugin(plugin: Supervisor) -> None:
     """PROTOCOL Lifecycle: a bad answer is the slot's fault, not a reason to restart."""
     assert status(plugin)["restarts"] == 0

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,7 +111,7 @@ def test_plugin_that_closed_its_socket_fails_closed(tidy: Path, kind: Any) -> No
 
 @pytest.mark.parametrize("kind", EMITTERS)
 def test_killed_warden_takes_its_plugins_along_and_is_replaced(tidy: Path, kind: Any) -> None:
-    """PROTOCOL Lifecycle: the kernel kills the plugins; the next emission waits, or fails closed."""
+    """PROTOCOL Lifecycle: the kernel kills the plugins; the next emission waits or fails."""
     with supervised() as supervisor:
         old = ready(supervisor)["pid"]
         os.kill(warden_of(tidy), signal.SIGKILL)
@@ -345,6 +347,74 @@ def test_many_threads_and_loops_use_one_emitter_and_one_supervisor(tidy: Path) -
         assert status(supervisor)["answered"] == 150
 
 
+class Interrupt(BaseException):
+    """Raised by a signal handler."""
+
+
+@contextlib.contextmanager
+def interrupted_when(condition: Any) -> Iterator[None]:
+    """Interrupt this thread once a state is reached."""
+
+    def raises(*_: Any) -> None:
+        raise Interrupt
+
+    def watch() -> None:
+        until(condition)
+        time.sleep(0.05)  # until the thread waits for what it has begun
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, raises)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with pytest.raises(Interrupt):
+            yield
+    finally:
+        watcher.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("profile", ["first_deny", "strictest"])
+@pytest.mark.parametrize("state", ["in_flight", "waiting"])
+def test_interrupted_call_is_recorded_and_given_up(tidy: Path, state: str, profile: str) -> None:
+    """HOUSE: the record first, then the interruption; and nothing is left in flight or waiting."""
+    supervisor = supervised(bad("serve" if state == "in_flight" else "mute"), start_timeout=60)
+    supervisor.start(wait=state == "in_flight")
+    try:
+        emitter = SyncInterceptionEmitter(composition=PROFILES[profile])
+        emitter.register(supervisor.interceptor("p"), timeout=600).register(Allower())
+        with interrupted_when(lambda: status(supervisor)[state] == 1):
+            emitter.emit(context("hang"))
+        assert [record.proceeds for record in emitter.results] == [False]
+        until(lambda: status(supervisor)[state] == 0, 5, f"still {state}")
+    finally:
+        supervisor.close()
+
+
+@pytest.mark.parametrize("state", ["in_flight", "waiting"])
+def test_cancelled_call_is_recorded_and_given_up(tidy: Path, state: str) -> None:
+    """HOUSE: the same on an event loop."""
+    supervisor = supervised(bad("serve" if state == "in_flight" else "mute"), start_timeout=60)
+    supervisor.start(wait=state == "in_flight")
+    try:
+        emitter = InterceptionEmitter()
+        emitter.register(supervisor.interceptor("p"), timeout=600)
+
+        async def run() -> None:
+            task = asyncio.create_task(emitter.emit(context("hang")))
+            while status(supervisor)[state] == 0:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(run())
+        assert [record.proceeds for record in emitter.results] == [False]
+        until(lambda: status(supervisor)[state] == 0, 5, f"still {state}")
+    finally:
+        supervisor.close()
+
+
 # -- the end --
 
 
@@ -385,12 +455,16 @@ def test_call_that_outlasts_the_grace_fails_closed(tidy: Path, tmp_path: Path) -
     supervisor = supervised(bad("deaf"), shutdown_grace=0.3, term_grace=0.2).start()
     emitter = SyncInterceptionEmitter()
     emitter.register(supervisor.interceptor("p"), timeout=20)
-    caller = threading.Thread(target=lambda: emitter.emit_unchecked(context("hang", started=started)))
+    caller = threading.Thread(
+        target=lambda: emitter.emit_unchecked(context("hang", started=started))
+    )
     caller.start()
     until(started.exists)
     supervisor.close()
     caller.join()
-    assert [record.verdict.reason for record in emitter.results] == ["host_error:interceptor_failed"]
+    assert [record.verdict.reason for record in emitter.results] == [
+        "host_error:interceptor_failed"
+    ]
 
 
 def test_deaf_plugin_is_killed_after_both_graces(tidy: Path) -> None:

@@ -66,9 +66,7 @@ MESSAGES = st.lists(members({"role": TEXT, "content": JSON}), max_size=3)
 CONDITIONAL: dict[str, dict[str, st.SearchStrategy[Any]]] = {
     "agent_startup": {"agent_init": members({"tools_registered": st.lists(TEXT, max_size=3)})},
     "input": {
-        "input": members(
-            {"content": JSON, "role": st.sampled_from(["user", "system", "external"])}
-        )
+        "input": members({"content": JSON, "role": st.sampled_from(["user", "system", "external"])})
     },
     "pre_model_call": {"model": MODEL, "messages": MESSAGES},
     "post_model_call": {
@@ -187,7 +185,7 @@ def same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
-    return type(one) in _NUMBERS and type(other) in _NUMBERS and one == other or (
+    return (type(one) in _NUMBERS and type(other) in _NUMBERS and one == other) or (
         type(one) is type(other) and one == other
     )
 

@@ -130,7 +130,9 @@ def test_nesting_to_a_raised_bound_is_carried() -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 @given(value=JSON)
-def test_target_that_differs_is_carried_and_one_that_does_not_is_not(point: str, value: Any) -> None:
+def test_target_that_differs_is_carried_and_one_that_does_not_is_not(
+    point: str, value: Any
+) -> None:
     """PROTOCOL Messages: target_json only where the target is not its member."""
     raw = context(point)
     assert not encode_context(snapshot(raw)).HasField("target_json")

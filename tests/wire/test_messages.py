@@ -160,8 +160,7 @@ _RECORDS = st.builds(
     session_id=TEXT,
     sequence=st.integers(-1, 2**62),
     timestamp=st.none() | TEXT,
-    trace=st.none()
-    | st.dictionaries(st.sampled_from(["trace_id", "span_id"]), TEXT, min_size=1),
+    trace=st.none() | st.dictionaries(st.sampled_from(["trace_id", "span_id"]), TEXT, min_size=1),
     decided_by=st.none() | st.integers(0, 9),
     composition=_COMPOSITIONS,
     declaration=st.none() | TEXT,
@@ -274,7 +273,11 @@ def _valid() -> dict[str, bytes]:
         "rewrite": encode_response(Verdict.rewrite("$target.n", {"a": ["😀", 1e300]})),
         "resolution": encode_resolution(ApprovalOutcome.REJECT, "id", encode_verdict(verdict)),
         "described": plugin_pb2.DescribeResponse(
-            name="n", protocol_version=1, specs=["agent-hooks/0.1"], kind=1, points=[5, 6]  # type: ignore[arg-type, list-item]
+            name="n",
+            protocol_version=1,
+            specs=["agent-hooks/0.1"],
+            kind=1,
+            points=[5, 6],  # type: ignore[arg-type, list-item]
         ).SerializeToString(),
         "request": encode_request(
             checked,

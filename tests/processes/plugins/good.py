@@ -4,7 +4,7 @@ from agent_hooks.plugin import Verdict, serve
 
 
 class NoShell:
-    points = ["pre_tool_call"]
+    points = ("pre_tool_call",)
 
     def intercept(self, context):
         if context["tool_call"]["name"] == "shell":
