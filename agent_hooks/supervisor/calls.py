@@ -88,8 +88,12 @@ class Calls:
         if place is not None:
             return self._ask(pending, place)
         self.pump()
-        if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
-            return replies[0]
+        try:
+            if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
+                return replies[0]
+        except BaseException:
+            self.cancel(pending, timed_out=False)
+            raise
         self.cancel(pending, timed_out=True)
         return Failed(HostError.INTERCEPTOR_TIMEOUT, "no answer in time")
 

@@ -92,8 +92,6 @@ class PluginChannel:
             )
         if answer.kind not in METHODS:
             raise HandshakeError("Describe: kind is neither interceptor nor approval resolver")
-        if answer.max_concurrency < 0:
-            raise HandshakeError("Describe: max_concurrency is negative")
         return answer
 
     async def configure(self, binding_id: str, config_json: str, timeout: float) -> None:

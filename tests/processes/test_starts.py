@@ -58,6 +58,7 @@ FAULTS: dict[str, tuple[Manifest, tuple[str, ...]]] = {
     "describe_unspecified_kind": (bad("describe_no_kind"), ("Describe", "kind")),
     "describe_unknown_kind": (bad("describe_unknown_kind"), ("Describe", "kind")),
     "describe_unknown_field": (bad("describe_unknown_field"), ("Describe", "does not define")),
+    "describe_negative_limit": (bad("describe_negative_limit"), ("Describe", "max_concurrency")),
     "describe_garbage": (bad("describe_garbage"), ("Describe", "not a valid message")),
     "describe_empty": (bad("describe_empty"), ("Describe",)),
     "describe_refuses": (bad("describe_status"), ("Describe", "this plugin speaks version 2")),
@@ -238,14 +239,6 @@ def test_call_made_while_the_plugin_starts_waits_for_it(tidy: Path, kind: Any) -
     with starting(bad(), 10) as supervisor:
         assert status(supervisor)["state"] == "starting"
         assert judge(kind, context(), supervisor.interceptor("p")).decision == "allow"
-
-
-def test_limit_that_is_none_is_the_hosts(tidy: Path) -> None:
-    """PROTOCOL Lifecycle, concurrency: what Describe says; a negative number says nothing."""
-    with Supervisor([Binding("p", bad("describe_negative_limit"))], QUICK) as supervisor:
-        for kind in EMITTERS:
-            judged = judge(kind, context(), supervisor.interceptor("p"), timeout=5)
-            assert judged.decision == "allow"
 
 
 def test_two_bindings_of_one_id_are_refused() -> None:
