@@ -24,7 +24,14 @@ from agent_hooks.core.profile import (
 )
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.values import BIG_INTEGERS, ValueDomainError
-from agent_hooks.core.verdict import Decision, Transform, Verdict, VerdictError, check_verdict
+from agent_hooks.core.verdict import (
+    ALLOW,
+    Decision,
+    Transform,
+    Verdict,
+    VerdictError,
+    check_verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +87,11 @@ class _Run:
 
     def allowed(self, decided_by: int | None = None) -> Combined:
         """A bare allow with the first evidence given (§5.3, §7.4, §7.5)."""
-        evidence = next((item.evidence for item in self.returned if item.evidence), None)
-        return self.combined(Verdict(Decision.ALLOW, evidence=evidence), decided_by)
+        for item in self.returned:
+            if item.evidence is not None:
+                allow = Verdict(Decision.ALLOW, evidence=item.evidence)
+                return self.combined(allow, decided_by)
+        return self.combined(ALLOW, decided_by)
 
     def apply(self, verdict: Verdict, slot: int | None = None) -> Verdict | None:
         """Apply a permit to the context (§5.2); the deny it becomes where it does not apply.

@@ -96,7 +96,7 @@ def _enforce(
     combined: Combined, snapshot: Snapshot, before: str | None, after: str | None, rules: Rules
 ) -> Emitted:
     record = _record(
-        _envelope(snapshot.context),
+        _checked_envelope(snapshot),
         combined.verdict,
         rules,
         input_identity=before,
@@ -121,6 +121,18 @@ def _refused(raw: object, rules: Rules, detail: str, sessions: Sessions | None =
     if sessions is not None and startup and envelope["session_id"] and not record.proceeds:
         sessions.bar(envelope["session_id"])
     return Emitted(record, verdict)
+
+
+def _checked_envelope(snapshot: Snapshot) -> dict[str, Any]:
+    """The envelope members of a context that was accepted."""
+    context = snapshot.context
+    return {
+        "interception_point": snapshot.point.name,
+        "session_id": context["session"]["id"],
+        "sequence": context["sequence"],
+        "timestamp": context["timestamp"],
+        "trace": _trace(context["trace"]) if "trace" in context else None,
+    }
 
 
 def _envelope(context: dict[str, Any]) -> dict[str, Any]:

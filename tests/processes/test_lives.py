@@ -270,6 +270,26 @@ def test_one_at_a_time_queues_in_order(tidy: Path) -> None:
         assert all(record.proceeds for record in emitter.results)
 
 
+def test_one_at_a_time_queues_blocking_callers(tidy: Path, tmp_path: Path) -> None:
+    """PROTOCOL Lifecycle, concurrency: the same for callers that block."""
+    gate = tmp_path / "gate"
+    with supervised(bad("one_at_a_time")) as supervisor:
+        emitter = SyncInterceptionEmitter()
+        emitter.register(supervisor.interceptor("p"), timeout=20)
+        calls = [context(gate=gate) for _ in range(4)]
+        crowd = []
+        for number, raw in enumerate(calls):
+            crowd.append(threading.Thread(target=emitter.emit, args=(raw,)))
+            crowd[-1].start()
+            until(lambda number=number: status(supervisor)["waiting"] == number)
+        assert status(supervisor)["in_flight"] == 1
+        gate.touch()
+        for thread in crowd:
+            thread.join()
+        assert [record.proceeds for record in emitter.results] == [True] * 4
+        assert status(supervisor)["answered"] == 4
+
+
 def test_one_more_than_may_wait_fails_at_once(tidy: Path, tmp_path: Path) -> None:
     """PROTOCOL Lifecycle, concurrency: 64 waiting, then interceptor_failed at once."""
     gate = tmp_path / "gate"

@@ -31,15 +31,24 @@ from agent_hooks.v1 import (
     record_pb2,
     verdict_pb2,
 )
-from agent_hooks.wire import fields
 from agent_hooks.wire.approval import (
     decode_resolution,
     decode_resolve,
     encode_resolution,
     encode_resolve,
 )
-from agent_hooks.wire.context import decode_context, encode_request, parse_message, point_name
+from agent_hooks.wire.context import decode_context, encode_request, parse_message
 from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.plugin import (
+    APPROVAL_RESOLVER,
+    INTERCEPTOR,
+    Description,
+    decode_description,
+    encode_configure,
+    encode_describe,
+    encode_description,
+    encode_shutdown,
+)
 from agent_hooks.wire.record import decode_record, encode_record
 from agent_hooks.wire.status import failure
 from agent_hooks.wire.verdict import decode_response, encode_response, encode_verdict
@@ -234,6 +243,59 @@ def test_record_that_is_malformed_is_a_wire_error(change: str, value: Any) -> No
         decode_record(bad)
 
 
+# -- the plugin as a process --
+
+
+@given(
+    st.builds(
+        Description,
+        TEXT,
+        TEXT,
+        st.integers(-(2**63), 2**63 - 1),
+        st.lists(TEXT, max_size=3).map(tuple),
+        st.sampled_from([INTERCEPTOR, APPROVAL_RESOLVER]),
+        st.lists(st.sampled_from(sorted(POINTS)), max_size=8).map(tuple),
+        st.none() | TEXT,
+        st.integers(0, 2**31),
+    )
+)
+def test_description_is_carried_without_loss(description: Description) -> None:
+    """PROTOCOL Services, Describe: no points means none, no schema means no configuration."""
+    assert decode_description(encode_description(description)) == description
+
+
+def test_requests_of_the_plugins_service_say_what_they_are_told() -> None:
+    """PROTOCOL Services: Describe, Configure, Shutdown."""
+    hello = plugin_pb2.DescribeRequest.FromString(encode_describe([1, 2], ["a", "b"]))
+    assert (list(hello.protocol_versions), list(hello.specs)) == ([1, 2], ["a", "b"])
+    setup = plugin_pb2.ConfigureRequest.FromString(encode_configure("b", '{"a":1}'))
+    assert (setup.binding_id, setup.config_json) == ("b", '{"a":1}')
+    assert plugin_pb2.ShutdownRequest.FromString(encode_shutdown(1.5)).grace_ms == 1500
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"kind": 0}, "kind"),
+        ({"kind": 3}, "kind"),
+        ({"points": [0]}, "interception_point"),
+        ({"points": [5, 9]}, "interception_point"),
+        ({"max_concurrency": -1}, "max_concurrency"),
+    ],
+    ids=repr,
+)
+def test_description_that_is_malformed_is_refused_by_name(
+    change: dict[str, Any], named: str
+) -> None:
+    """PROTOCOL Launch 3: an answer that fits, or an error that says what does not."""
+    message = plugin_pb2.DescribeResponse.FromString(VALID["described"])
+    for field in change:
+        message.ClearField(field)
+    message.MergeFrom(plugin_pb2.DescribeResponse(**change))
+    with pytest.raises(WireError, match=named):
+        decode_description(message.SerializeToString())
+
+
 # -- what is none --
 
 
@@ -244,12 +306,6 @@ def _request(data: bytes) -> Any:
 
 def _resolve_request(data: bytes) -> Any:
     return decode_resolve(parse_message(approval_pb2.ResolveRequest, data, "request"))
-
-
-def _described(data: bytes) -> Any:
-    answer: Any = parse_message(plugin_pb2.DescribeResponse, data, "answer")
-    fields.refuse_unknown_fields(answer, "answer")
-    return [point_name(number) for number in answer.points]
 
 
 def _record(data: bytes) -> Any:
@@ -296,7 +352,7 @@ DECODERS: dict[str, Any] = {
     "answer": decode_response,
     "rewrite": decode_response,
     "resolution": decode_resolution,
-    "described": _described,
+    "described": decode_description,
     "request": _request,
     "resolve": _resolve_request,
     "record": _record,
