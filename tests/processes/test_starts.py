@@ -52,13 +52,13 @@ FAULTS: dict[str, tuple[Manifest, tuple[str, ...]]] = {
         ("does not listen", "AGENT_HOOKS_PLUGIN_ADDRESS", "after 1 s"),
     ),
     "describe_other_protocol": (bad("describe_protocol"), ("protocol version 2", "speaks 1")),
+    "describe_later_protocol": (bad("describe_future"), ("protocol version 2", "speaks 1")),
     "describe_other_spec": (bad("describe_spec"), ("agent-hooks/7.3", "agent-hooks/0.1")),
     "describe_no_points": (bad("describe_no_points"), ("bound at", "no point")),
     "describe_unknown_point": (bad("describe_unknown_point"), ("Describe", "interception_point")),
     "describe_unspecified_kind": (bad("describe_no_kind"), ("Describe", "kind")),
     "describe_unknown_kind": (bad("describe_unknown_kind"), ("Describe", "kind")),
     "describe_unknown_field": (bad("describe_unknown_field"), ("Describe", "does not define")),
-    "describe_negative_limit": (bad("describe_negative_limit"), ("Describe", "max_concurrency")),
     "describe_garbage": (bad("describe_garbage"), ("Describe", "not a valid message")),
     "describe_empty": (bad("describe_empty"), ("Describe",)),
     "describe_refuses": (bad("describe_status"), ("Describe", "this plugin speaks version 2")),
@@ -241,6 +241,14 @@ def test_call_made_while_the_plugin_starts_waits_for_it(tidy: Path, kind: Any) -
         assert judge(kind, context(), supervisor.interceptor("p")).decision == "allow"
 
 
+def test_limit_that_is_none_is_the_hosts(tidy: Path) -> None:
+    """PROTOCOL Lifecycle, concurrency: what Describe says; a negative number says nothing."""
+    with Supervisor([Binding("p", bad("describe_negative_limit"))], QUICK) as supervisor:
+        for kind in EMITTERS:
+            judged = judge(kind, context(), supervisor.interceptor("p"), timeout=5)
+            assert judged.decision == "allow"
+
+
 def test_two_bindings_of_one_id_are_refused() -> None:
     """A binding is named by its id: a second one must not silently take the first one's place."""
     with pytest.raises(ValueError, match="twice"):
@@ -261,14 +269,20 @@ def test_supervisor_can_be_used_again_or_says_that_it_cannot(tidy: Path) -> None
 
 
 def test_start_ends_when_another_thread_closes(tidy: Path, tmp_path: Path) -> None:
-    """Closing while the first launch is under way ends the wait for it."""
-    runs = tmp_path / "runs"
-    settings = replace(NEVER, start_timeout=60)
-    supervisor = Supervisor([Binding("p", bad("mute", str(runs)))], settings)
-    closing = threading.Thread(target=lambda: (until(runs.exists), supervisor.close()))
-    closing.start()
-    try:
-        with contextlib.suppress(PluginStartError, RuntimeError):
-            within(10, supervisor.start)
-    finally:
-        closing.join()
+    """Closing while the first launch is under way ends the wait for it; every time."""
+    settings = replace(NEVER, start_timeout=60, shutdown_grace=0.05, term_grace=0.05)
+    for turn in range(6):
+        runs = tmp_path / f"runs{turn}"
+        supervisor = Supervisor([Binding("p", bad("mute", str(runs)))], settings)
+
+        def close(supervisor: Supervisor = supervisor, runs: Path = runs) -> None:
+            until(runs.exists)
+            supervisor.close()
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        try:
+            with contextlib.suppress(PluginStartError, RuntimeError):
+                within(10, supervisor.start)
+        finally:
+            closing.join()

@@ -165,6 +165,8 @@ def described() -> bytes:
             return b""
         case "describe_protocol":
             protocol = 2
+        case "describe_future":
+            protocol, kind, points, more = 2, 9, (5, 99), field(77, "x")
         case "describe_spec":
             spec = "agent-hooks/7.3"
         case "describe_no_points":
