@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from agent_hooks.core.approval import ApprovalResolver
 from agent_hooks.core.call import Askable
@@ -18,7 +18,7 @@ from agent_hooks.core.points import POINTS, InterceptionPoint
 from agent_hooks.core.profile import CompositionConfig, EnforcementMode
 from agent_hooks.core.record import InterceptionRecord
 from agent_hooks.core.session import Sessions
-from agent_hooks.host.running import Observer, Registered, Running
+from agent_hooks.host.running import Observer, Registered, Running, observe
 from agent_hooks.host.starters import resolve_starter, starter
 
 _log = logging.getLogger("agent_hooks.host")
@@ -40,6 +40,9 @@ class Interceptor(Protocol):
 
 class BaseEmitter:
     """What the two emitters share: everything but the driver."""
+
+    _tasks: ClassVar[bool]
+    """Whether coroutine functions run on the caller's loop."""
 
     def __init__(
         self,
@@ -72,7 +75,9 @@ class BaseEmitter:
         self._approval_timeout = _positive(approval_timeout, "approval_timeout")
         self._composition = composition or CompositionConfig()
         self._provider = check_provider(identity_provider)
-        self._resolver = resolve_starter(resolver) if resolver is not None else None
+        self._resolver = (
+            resolve_starter(resolver, tasks=self._tasks) if resolver is not None else None
+        )
         self._redactor: Callable[[AgentContext], AgentContext] | None = None
         self._bounds = bounds or Bounds()
         self._sessions = Sessions(strict=strict_order, lock=threading.Lock())
@@ -125,7 +130,7 @@ class BaseEmitter:
         own = getattr(interceptor, "timeout", None)
         seconds = timeout if timeout is not None else own if own is not None else self._timeout
         added = Registered(
-            starter(interceptor, name),
+            starter(interceptor, name, tasks=self._tasks),
             interceptor.ask if isinstance(interceptor, Askable) else None,
             name,
             _positive(seconds, "timeout"),
@@ -161,7 +166,10 @@ class BaseEmitter:
 
     def set_max_records(self, max_records: int) -> Any:
         """Bound the buffer behind `results`; the oldest go first. Returns the emitter."""
-        self._records = deque(self._records, maxlen=max_records)
+        kept = deque(self._records, maxlen=max_records)
+        if self._sink is None:
+            self._dropped += len(self._records) - len(kept)
+        self._records = kept
         return self
 
     # -- records --
@@ -221,7 +229,8 @@ class BaseEmitter:
 
     def _plan_for(self, point: object) -> tuple[Rules, tuple[Registered, ...]]:
         key = point if isinstance(point, str) and point in POINTS else None
-        plan = self._plans.get(key)
+        plans = self._plans  # a change of configuration puts a new one in its place
+        plan = plans.get(key)
         if plan is None:
             asked = tuple(item for item in self._registered if key is None or key in item.points)
             rules = Rules(
@@ -233,28 +242,25 @@ class BaseEmitter:
                 redactor=self._redactor,
                 bounds=self._bounds,
             )
-            plan = self._plans[key] = rules, asked
+            plan = plans[key] = rules, asked
         return plan
 
     def _begin(self, context: object) -> tuple[Emission, Running]:
         point = context.get("interception_point") if isinstance(context, dict) else None
         rules, asked = self._plan_for(point)
-        observation = self._observer.begin(context) if self._observer is not None else None
+        observation = observe(self._observer, context) if self._observer is not None else None
         resolver = self._resolver and (self._resolver, self._approval_timeout)
         running = Running(rules, asked, resolver, observation)
         return emission(context, rules, self._sessions), running
 
     def _finish(self, context: Any, emitted: Emitted, running: Running) -> None:
-        if emitted.rewritten:  # §4.3: write back where the action will look
-            context["target"] = emitted.target
-            holder = context
-            *way, last = POINTS[context["interception_point"]].target
-            for step in way:
-                holder = holder[step]
-            holder[last] = emitted.target
-        self._keep(emitted.record)
-        if running.observation is not None:
-            running.observation.end(emitted.record)
+        try:
+            if emitted.rewritten:
+                _write_back(context, emitted.target)
+        finally:
+            self._keep(emitted.record)
+            if running.observation is not None:
+                running.observation.end(emitted.record)
 
 
 def _point(item: InterceptionPoint | str) -> str:
@@ -264,7 +270,17 @@ def _point(item: InterceptionPoint | str) -> str:
     return name
 
 
+def _write_back(context: Any, target: Any) -> None:
+    """§4.3: put the rewritten target where the action will look."""
+    *way, last = POINTS[context["interception_point"]].target
+    holder = context
+    for step in way:
+        holder = holder[step]
+    holder[last] = target
+    context["target"] = target
+
+
 def _positive(seconds: float | None, name: str) -> float | None:
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"{name}: expected seconds > 0, or None")
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise ValueError(f"{name}: expected seconds > 0, or None for no bound")
     return seconds

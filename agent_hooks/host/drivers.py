@@ -7,11 +7,11 @@ both see an emission through to its record when they are interrupted.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from agent_hooks.core.call import Cancel, Done
 from agent_hooks.core.effects import Consult, Effect, Failed, Invoke, InvokeAll
@@ -70,15 +70,17 @@ async def adrive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | 
         if interruption is not None:
             reply = _given_up(effect)
             continue
-        questions = [_Waiter(question, loop) for question in plan(effect)]
+        waiters: list[_Waiter] = []
         try:
-            reply = _answer(effect, [await question.future for question in questions])
+            for question in plan(effect):
+                waiters.append(_Waiter(question, loop))
+            reply = _answer(effect, [await waiter.future for waiter in waiters])
         except BaseException as exc:  # noqa: BLE001 - cancelled: record first, then re-raise
             interruption = exc
             reply = _given_up(effect)
         finally:
-            for question in questions:
-                question.close()
+            for waiter in waiters:
+                waiter.close()
 
 
 class _Waiter:
@@ -156,25 +158,26 @@ def drive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | None]:
 class _Blocker:
     """One question that a thread waits for."""
 
-    __slots__ = ("_answered", "_cancel", "_deadline", "_reply", "_silence")
+    __slots__ = ("_answered", "_cancel", "_deadline", "_replies", "_silence")
 
     def __init__(self, question: Question) -> None:
         self._answered = threading.Lock()
         self._answered.acquire()
-        self._reply: Any = None
+        self._replies: list[object] = []
         self._silence = question.silence
         self._deadline = question.timeout and time.monotonic() + question.timeout
         self._cancel = question.start(self._done)
 
     def _done(self, reply: object) -> None:
-        self._reply = reply
-        self._answered.release()
+        self._replies.append(reply)
+        with contextlib.suppress(RuntimeError):  # answered already: the first one counts
+            self._answered.release()
 
     def wait(self) -> object:
         """The answer, or what silence means."""
         left = -1.0 if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
         if self._answered.acquire(timeout=left):
-            return self._reply
+            return self._replies[0]
         self._cancel(True)
         return Failed(self._silence, "no answer in time")
 

@@ -31,6 +31,8 @@ class EmitOutcome:
 class InterceptionEmitter(BaseEmitter):
     """Emits from asyncio code. One emitter serves several loops and threads."""
 
+    _tasks = True
+
     async def emit(self, ctx: AgentContext) -> EmitOutcome:
         """One emission; a transform is written back into `ctx` (§4.3).
 
@@ -40,7 +42,7 @@ class InterceptionEmitter(BaseEmitter):
         emitted = await self._run(ctx)
         if not emitted.record.proceeds:
             raise InterceptionBlocked(emitted.record)
-        return EmitOutcome(emitted.record, ctx["target"], emitted.verdict)
+        return _outcome(emitted, ctx)
 
     async def emit_unchecked(self, ctx: AgentContext) -> InterceptionRecord:
         """One emission; the caller must look at `record.proceeds`."""
@@ -58,6 +60,8 @@ class InterceptionEmitter(BaseEmitter):
 class SyncInterceptionEmitter(BaseEmitter):
     """Emits from synchronous code, over the same generator."""
 
+    _tasks = False
+
     def emit(self, ctx: AgentContext) -> EmitOutcome:
         """One emission; a transform is written back into `ctx` (§4.3).
 
@@ -67,7 +71,7 @@ class SyncInterceptionEmitter(BaseEmitter):
         emitted = self._run(ctx)
         if not emitted.record.proceeds:
             raise InterceptionBlocked(emitted.record)
-        return EmitOutcome(emitted.record, ctx["target"], emitted.verdict)
+        return _outcome(emitted, ctx)
 
     def emit_unchecked(self, ctx: AgentContext) -> InterceptionRecord:
         """One emission; the caller must look at `record.proceeds`."""
@@ -80,3 +84,9 @@ class SyncInterceptionEmitter(BaseEmitter):
         if interruption is not None:
             raise interruption
         return emitted
+
+
+def _outcome(emitted: Emitted, ctx: object) -> EmitOutcome:
+    # §8: evaluate_only lets through what is no context at all.
+    target = ctx.get("target") if isinstance(ctx, dict) else None
+    return EmitOutcome(emitted.record, target, emitted.verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from agent_hooks.core.reasons import HostError
 from agent_hooks.core.record import InterceptionRecord
 from agent_hooks.host.drivers import Question
 from agent_hooks.host.starters import Start, StartResolve
+
+_log = logging.getLogger("agent_hooks.host")
 
 _FOREVER: Final = 86400.0
 
@@ -36,6 +39,46 @@ class Observer(Protocol):
 
     def begin(self, context: object) -> Observation | None:
         """An emission begins."""
+
+
+def observe(observer: Observer, context: object) -> Observation | None:
+    """Begin an observation that can fail without harm (§10.3: a record comes first)."""
+    try:
+        observation = observer.begin(context)
+    except Exception as exc:  # noqa: BLE001 - a tracer's bug costs spans, nothing else
+        _tracer_failed(exc)
+        return None
+    return None if observation is None else _Contained(observation)
+
+
+class _Contained:
+    """An observation whose failures are logged."""
+
+    def __init__(self, observation: Observation) -> None:
+        self._observation = observation
+
+    def calling(self, index: int, name: str | None, remote: bool) -> str | None:
+        try:
+            return self._observation.calling(index, name, remote)
+        except Exception as exc:  # noqa: BLE001 - as above
+            _tracer_failed(exc)
+            return None
+
+    def called(self, index: int, reply: object) -> None:
+        try:
+            self._observation.called(index, reply)
+        except Exception as exc:  # noqa: BLE001 - as above
+            _tracer_failed(exc)
+
+    def end(self, record: InterceptionRecord) -> None:
+        try:
+            self._observation.end(record)
+        except Exception as exc:  # noqa: BLE001 - as above
+            _tracer_failed(exc)
+
+
+def _tracer_failed(exc: Exception) -> None:
+    _log.error("the tracer raised %s: spans are lost", type(exc).__name__)
 
 
 @dataclass(frozen=True, slots=True)

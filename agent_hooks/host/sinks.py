@@ -34,11 +34,11 @@ class NdjsonSink:
 
     def __call__(self, record: InterceptionRecord) -> None:
         """Append one record."""
-        line = orjson.dumps(record.to_wire()) + b"\n"
         with self._lock:
             try:
+                line = orjson.dumps(record.to_wire()) + b"\n"
                 self._write(b"\n" + line if self._torn else line)
-            except OSError:
+            except (OSError, TypeError):
                 self.dropped += 1
             else:
                 self.written += 1

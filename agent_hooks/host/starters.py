@@ -35,12 +35,18 @@ def _no_cancel(_: bool) -> None:
     pass
 
 
-def starter(interceptor: object, name: str | None) -> Start:
+def starter(interceptor: object, name: str | None, *, tasks: bool) -> Start:
     """How to ask an interceptor.
+
+    Args:
+        tasks: run a coroutine function on the running loop; otherwise on one of
+            our own, since a synchronous caller blocks whatever loop it is on.
 
     Raises:
         TypeError: it has no `intercept`.
     """
+    if isinstance(interceptor, type):
+        raise TypeError(f"{interceptor.__name__} is a class: register an instance of it")
     if isinstance(interceptor, Startable):
         return interceptor.start
     judge = getattr(interceptor, "intercept", None)
@@ -48,11 +54,11 @@ def starter(interceptor: object, name: str | None) -> Start:
         raise TypeError(
             f"{type(interceptor).__name__} is no interceptor: it has no intercept(context)"
         )
-    run = _runner(judge, HostError.INTERCEPTOR_FAILED, name)
+    run = _runner(judge, HostError.INTERCEPTOR_FAILED, name, tasks)
     return lambda call, done: run(call.snapshot.copy, done)
 
 
-def resolve_starter(resolver: object) -> StartResolve:
+def resolve_starter(resolver: object, *, tasks: bool) -> StartResolve:
     """How to ask an approval resolver.
 
     Raises:
@@ -63,16 +69,18 @@ def resolve_starter(resolver: object) -> StartResolve:
     resolve = getattr(resolver, "resolve", None)
     if not callable(resolve):
         raise TypeError(f"{type(resolver).__name__} is no resolver: it has no resolve(request)")
-    run = _runner(resolve, HostError.APPROVAL_RESOLVER_FAILED, "approval resolver")
+    run = _runner(resolve, HostError.APPROVAL_RESOLVER_FAILED, "approval resolver", tasks)
     return lambda request, _, done: run(lambda: request, done)
 
 
 def _runner(
-    function: Callable[[Any], Any], reason: HostError, name: str | None
+    function: Callable[[Any], Any], reason: HostError, name: str | None, tasks: bool
 ) -> Callable[[Callable[[], Any], Done], Cancel]:
     """How to run a function of one argument so that it can block nobody."""
     job = _Job(function, reason, name)
-    return job.as_task if inspect.iscoroutinefunction(function) else job.on_thread
+    if not inspect.iscoroutinefunction(function):
+        return job.on_thread
+    return job.as_task if tasks else job.on_our_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +106,13 @@ class _Job:
         return _no_cancel
 
     def as_task(self, argument: Callable[[], Any], done: Done) -> Cancel:
-        """A coroutine function, on the running loop or on one of our own."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return self._on_loop(self.function(argument()), done)
-        task = loop.create_task(self._answer(argument, done))
+        """A coroutine function, on the running loop."""
+        task = asyncio.get_running_loop().create_task(self._answer(argument, done))
         return lambda _: (task.cancel(), None)[1]
+
+    def on_our_loop(self, argument: Callable[[], Any], done: Done) -> Cancel:
+        """A coroutine function, on a loop that no caller blocks."""
+        return self._on_loop(self.function(argument()), done)
 
     async def _answer(self, argument: Callable[[], Any], done: Done) -> None:
         """Within the task itself: a callback would cost another turn of the loop."""

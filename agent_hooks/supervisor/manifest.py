@@ -85,7 +85,7 @@ def load_manifest(path: Path) -> Manifest:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as exc:
         raise ManifestError(f"{path}: cannot be read ({exc.strerror})") from None
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         detail = f" ({exc})" if isinstance(exc, tomllib.TOMLDecodeError) else ""
         raise ManifestError(f"{path}: is not TOML in UTF-8{detail}") from None
     _known(path, "", document, ("plugin", "limits", "env"))
@@ -128,6 +128,8 @@ def _count(value: Any) -> bool:
     return type(value) is int and value > 0
 
 
+_MAX_TIMEOUT_MS = 86_400_000
+
 _PLUGIN: dict[str, _Rule] = {
     "name": (_name, "expected a name of at most 64 characters", _REQUIRED),
     "kind": (_name, "expected a kind of at most 64 characters", _REQUIRED),
@@ -137,7 +139,11 @@ _PLUGIN: dict[str, _Rule] = {
         f"expected an array of {', '.join(POINTS)}",
         list(POINTS),
     ),
-    "timeout_ms": (_count, "expected a whole number of milliseconds > 0", 5000),
+    "timeout_ms": (
+        lambda value: _count(value) and value <= _MAX_TIMEOUT_MS,
+        f"expected a whole number of milliseconds > 0, at most {_MAX_TIMEOUT_MS}",
+        5000,
+    ),
     "isolation": (
         lambda value: value in LEVELS,
         f"expected one of {', '.join(LEVELS)}; a weaker level is never put in its place",

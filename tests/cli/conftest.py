@@ -88,15 +88,3 @@ def agent_hooks(*words: object, cwd: Path | None = None) -> subprocess.Completed
         timeout=120,
         check=False,
     )
-
-
-def plugins_alive() -> list[int]:
-    """Plugin processes of anybody's on this machine."""
-    alive = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if b"AGENT_HOOKS_PLUGIN_ADDRESS=" in (entry / "environ").read_bytes():
-                alive.append(int(entry.name))
-        except OSError:
-            continue
-    return alive

@@ -62,7 +62,7 @@ def test_interceptors_timeout_that_makes_no_sense_is_refused(kind: Any, value: A
         (lambda kind: kind().register(Sync(), at=["pre_tool"]), "not an interception point"),
         (lambda kind: kind().register(Sync(), at="pre_tool_call"), "not an interception point"),
         (lambda kind: kind().register(Sync(), at=[None]), "not an interception point"),
-        (lambda kind: kind().set_max_records(-1), ""),
+        (lambda kind: kind().set_max_records(-1), "negative"),
         (lambda kind: kind(identity_provider=IdentityProvider("jcs-x", str)), "reserved"),
     ],
     ids=[
@@ -361,7 +361,7 @@ print(said, len(emitter.results))
 
 
 @pytest.mark.parametrize("colour", ["def", "async def"])
-@pytest.mark.parametrize("exc", ["SystemExit", "KeyboardInterrupt", "GeneratorExit"])
+@pytest.mark.parametrize("exc", ["SystemExit", "KeyboardInterrupt"])
 def test_exit_in_an_interceptor_is_a_failure_of_its_slot_and_of_no_other(
     kind: Any, colour: str, exc: str
 ) -> None:

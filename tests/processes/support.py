@@ -35,8 +35,8 @@ QUICK = Settings(
     backoff_max=0.1,
     quarantine_restarts=1000,
     circuit_timeouts=1000,
-    shutdown_grace=1,
-    term_grace=0.5,
+    shutdown_grace=0.5,
+    term_grace=0.3,
 )
 """A short life, but patient with a slow start."""
 

@@ -119,14 +119,14 @@ def test_program_that_never_becomes_ready_denies_in_time_and_says_why(
                 context(),
                 supervisor.interceptor("p"),
                 rest,
-                timeout=0.2,
+                timeout=0.1,
                 composition=PROFILES[profile],
             )
             assert judged.reason == "host_error:interceptor_timeout"
             assert judged.record.decided_by == 0
             assert len(judged.records) == 1
             assert rest.seen == 1
-            assert judged.seconds < 0.2 + SLACK
+            assert judged.seconds < 0.1 + SLACK
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def until(condition: Callable[[], object], seconds: float = 10) -> None:
 def child(program: str = "import time; time.sleep(600)") -> Iterator[subprocess.Popen[str]]:
     """A Python program that has begun to run."""
     argv = [sys.executable, "-c", f"print('runs', flush=True); {program}"]
-    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         process.stdout.readline()
@@ -155,11 +155,14 @@ def test_pulse_stops_for_a_signal_that_dumps_core() -> None:
 
 def test_pulse_stops_when_the_process_exits_by_itself() -> None:
     """With status 0, too, and while it is a zombie."""
-    with child("import sys; sys.stdin.readline()") as process:
+    with child("input()") as process:
         pulse = Pulse(process.pid)
         assert pulse.beats()
-    until(lambda: not pulse.beats())
-    pulse.close()
+        assert process.stdin is not None
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+        until(lambda: not pulse.beats())
+        pulse.close()
     with child("import os; os._exit(0)") as process:
         until(lambda: b") Z" in Path(f"/proc/{process.pid}/stat").read_bytes())
         zombie = Pulse(process.pid)
