@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent_hooks.v1 import plugin_pb2
-from agent_hooks.wire import fields
 from agent_hooks.wire.context import parse_message, point_name, point_number
 
 INTERCEPTOR = "interceptor"
@@ -65,12 +64,13 @@ def decode_description(data: bytes) -> Description:
     """The description in a serialised DescribeResponse.
 
     Raises:
-        WireError: no such message, an unknown field or point.
+        WireError: no such message, or an unknown point.
     """
     message: plugin_pb2.DescribeResponse = parse_message(
         plugin_pb2.DescribeResponse, data, "answer"
     )
-    fields.refuse_unknown_fields(message, "answer")
+    # Fields that are not known here are a later version's; what counts is which
+    # version the plugin chose.
     return Description(
         message.name,
         message.version,
