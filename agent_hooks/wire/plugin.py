@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from agent_hooks.v1 import plugin_pb2
+from agent_hooks.wire import fields
 from agent_hooks.wire.context import parse_message, point_name, point_number
 
 INTERCEPTOR = "interceptor"
@@ -60,22 +61,28 @@ def encode_description(description: Description) -> bytes:
     ).SerializeToString()
 
 
-def decode_description(data: bytes) -> Description:
+def decode_description(data: bytes, spoken: Container[int] = (1,)) -> Description:
     """The description in a serialised DescribeResponse.
 
+    Args:
+        spoken: protocol versions whose messages are known here. Of a
+            description in another version only the versions are read.
+
     Raises:
-        WireError: no such message, or an unknown point.
+        WireError: no such message, an unknown field or point.
     """
     message: plugin_pb2.DescribeResponse = parse_message(
         plugin_pb2.DescribeResponse, data, "answer"
     )
-    # Fields that are not known here are a later version's; what counts is which
-    # version the plugin chose.
+    version, specs = message.protocol_version, tuple(message.specs)
+    if version not in spoken:
+        return Description(message.name, message.version, version, specs, "")
+    fields.refuse_unknown_fields(message, "answer")
     return Description(
         message.name,
         message.version,
-        message.protocol_version,
-        tuple(message.specs),
+        version,
+        specs,
         _FROM_KIND.get(message.kind, ""),
         tuple(point_name(number) for number in message.points),
         message.config_schema_json if message.HasField("config_schema_json") else None,
