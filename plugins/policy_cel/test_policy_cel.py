@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Iterator
@@ -27,14 +24,10 @@ from policy import EXPRESSION_ERROR, Policy
 from prompts import Prompts
 
 from agent_hooks.core.builder import AgentContextBuilder
-from agent_hooks.core.context import Bounds, check_context
 from agent_hooks.core.points import POINTS
-from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.plugin import ConfigError, Decision, Verdict
 from agent_hooks.plugin.author import check_config, read_author
-from agent_hooks.v1 import plugin_pb2
-from agent_hooks.wire.context import encode_request
-from agent_hooks.wire.verdict import decode_response
+from agent_hooks.plugin.testing import JudgeError, judging_process
 
 HERE = Path(__file__).parent
 Judge = Callable[[dict[str, Any]], Verdict]
@@ -53,52 +46,17 @@ def _in_process(config: dict[str, Any]) -> Iterator[Judge]:
 @contextmanager
 def _launched(config: dict[str, Any]) -> Iterator[Judge]:
     """The plugin as its own process; a refused configuration raises ConfigError here too."""
-    manifest = tomllib.loads((HERE / "plugin.toml").read_text())
-    command = [part.replace("{python}", sys.executable) for part in manifest["plugin"]["command"]]
-    folder = Path(tempfile.mkdtemp(prefix="ah"))
-    address = f"unix:{folder}/s"
-    process = subprocess.Popen(
-        command,
-        cwd=HERE,
-        stdin=subprocess.PIPE,
-        env={**os.environ, "AGENT_HOOKS_PLUGIN_ADDRESS": address.replace("unix:", "unix://")},
-    )
-    try:
-        process.stdin.write(json.dumps({"token": "t"}).encode() + b"\n")
-        process.stdin.flush()
-        soon = [("grpc.initial_reconnect_backoff_ms", 20), ("grpc.min_reconnect_backoff_ms", 20)]
-        with grpc.insecure_channel(address, soon) as channel:
-            grpc.channel_ready_future(channel).result(timeout=20)
-
-            def call(service: str, method: str, message: bytes) -> bytes:
-                rpc = channel.unary_unary(f"/agent_hooks.v1.{service}/{method}")
-                return rpc(message, metadata=(("agent-hooks-token", "t"),), timeout=20)
-
-            request = plugin_pb2.ConfigureRequest(config_json=json.dumps(config))
-            try:
-                call("PluginService", "Configure", request.SerializeToString())
-            except grpc.RpcError as refusal:
-                if refusal.code() is not grpc.StatusCode.INVALID_ARGUMENT:
-                    raise
-                pairs = [line.split(": ", 1) for line in refusal.details().split("\n")]
-                raise ConfigError(*pairs[0], *map(tuple, pairs[1:])) from None
-
-            def judge(context: dict[str, Any]) -> Verdict:
-                checked = check_context(context, Bounds(), "agent-hooks/0.1")
-                message = encode_request(
-                    checked,
-                    emission_id="e",
-                    mode=EnforcementMode.ENFORCE,
-                    approval_available=False,
-                    timeout_ms=2000,
-                )
-                return decode_response(call("InterceptorService", "Intercept", message))
-
-            yield judge
-    finally:
-        process.stdin.close()
-        assert process.wait(timeout=10) == 0
-        shutil.rmtree(folder)
+    with ExitStack() as stack:
+        try:
+            judge = stack.enter_context(
+                judging_process([sys.executable, "main.py"], config, cwd=HERE)
+            )
+        except JudgeError as refusal:
+            if refusal.code is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise
+            pairs = [line.split(": ", 1) for line in refusal.details.split("\n")]
+            raise ConfigError(*pairs[0], *map(tuple, pairs[1:])) from None
+        yield judge
 
 
 @pytest.fixture(params=[_in_process, _launched], ids=["in process", "launched"])
