@@ -172,7 +172,9 @@ class Supervisor:
         await asyncio.to_thread(self.close)
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None
+        if self._loop is None:
+            work.close()
+            raise RuntimeError("the supervisor was closed while it started")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _launch_all(self, base: Path) -> None:
@@ -199,6 +201,8 @@ class Supervisor:
     async def _end_all(self) -> None:
         for plugin in self._plugins.values():
             plugin.stop()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        # Whoever waits for a start hears of its end before the loop does.
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*self._tasks, *waiting, return_exceptions=True)
         if self._launcher is not None:
             self._launcher.close()
