@@ -50,9 +50,9 @@ def emission(raw: object, rules: Rules, sessions: Sessions) -> Emission:
         snapshot = check_context(raw, rules.bounds, rules.spec)
         before = identify(snapshot, rules.provider)
     except ContextError as refusal:
-        return _refused(raw, rules, str(refusal), sessions)
+        return refused(raw, rules, str(refusal), sessions)
     if disorder := sessions.enter(snapshot):
-        return _refused(raw, rules, disorder)
+        return refused(raw, rules, disorder)
     combined = yield from compose(snapshot, rules)
     combined, after = _identify_after(combined, snapshot, before, rules)
     emitted = _enforce(combined, snapshot, before, after, rules)
@@ -112,8 +112,13 @@ def _enforce(
     return Emitted(record, combined.verdict)
 
 
-def _refused(raw: object, rules: Rules, detail: str, sessions: Sessions | None = None) -> Emitted:
-    """A deny before dispatch (§6.3). With `sessions`, a startup's bars its session."""
+def refused(raw: object, rules: Rules, detail: str, sessions: Sessions | None = None) -> Emitted:
+    """A deny that no interceptor had a part in (§6.3).
+
+    Args:
+        detail: for the record; names no content.
+        sessions: a denied startup bars its session there.
+    """
     verdict = Verdict.host_error(HostError.CONTEXT_INVALID, detail)
     envelope = _envelope(dict(raw) if isinstance(raw, dict) else {})
     record = _record(envelope, verdict, rules, truncated=bool(rules.names))

@@ -12,7 +12,7 @@ from agent_hooks.core.approval import ApprovalResolver
 from agent_hooks.core.call import Askable
 from agent_hooks.core.context import AgentContext, Bounds
 from agent_hooks.core.effects import Rules
-from agent_hooks.core.emission import Emission, Emitted, emission, host_failure
+from agent_hooks.core.emission import Emission, Emitted, emission, host_failure, refused
 from agent_hooks.core.identity import JCS_SHA256, IdentityProvider, check_provider
 from agent_hooks.core.points import POINTS, InterceptionPoint
 from agent_hooks.core.profile import CompositionConfig, EnforcementMode
@@ -252,6 +252,15 @@ class BaseEmitter:
         resolver = self._resolver and (self._resolver, self._approval_timeout)
         running = Running(rules, asked, resolver, observation)
         return emission(context, rules, self._sessions), running
+
+    def _broken(self, context: object, exc: BaseException) -> tuple[Emitted, BaseException | None]:
+        """The outcome of an emission that a signal handler or a defect of ours broke off."""
+        point = context.get("interception_point") if isinstance(context, dict) else None
+        rules, _ = self._plan_for(point)
+        if isinstance(exc, Exception):
+            _log.error("an emission broke off: %s", type(exc).__name__)
+        emitted = refused(context, rules, "(root): the emission was broken off", self._sessions)
+        return emitted, None if isinstance(exc, Exception) else exc
 
     def _finish(self, context: Any, emitted: Emitted, running: Running) -> None:
         try:

@@ -50,7 +50,10 @@ class InterceptionEmitter(BaseEmitter):
 
     async def _run(self, ctx: AgentContext) -> Emitted:
         steps, running = self._begin(ctx)
-        emitted, interruption = await adrive(steps, running.questions)
+        try:
+            emitted, interruption = await adrive(steps, running.questions)
+        except BaseException as exc:  # noqa: BLE001 - §10.3: whatever raised, one record
+            emitted, interruption = self._broken(ctx, exc)
         self._finish(ctx, emitted, running)
         if interruption is not None:
             raise interruption
@@ -79,7 +82,10 @@ class SyncInterceptionEmitter(BaseEmitter):
 
     def _run(self, ctx: AgentContext) -> Emitted:
         steps, running = self._begin(ctx)
-        emitted, interruption = drive(steps, running.questions)
+        try:
+            emitted, interruption = drive(steps, running.questions)
+        except BaseException as exc:  # noqa: BLE001 - §10.3: whatever raised, one record
+            emitted, interruption = self._broken(ctx, exc)
         self._finish(ctx, emitted, running)
         if interruption is not None:
             raise interruption
