@@ -103,9 +103,10 @@ class Calls:
             return self._refusal("the process was forked: start a supervisor in the child")
         with self._lock:
             refusal = self._closed or self._misfit(pending)
-            if refusal is None and self._has_place():
+            live = None if refusal is not None or self._waiting else self._place()
+            if live is not None:
                 self._in_flight.add(pending)
-                return self._live
+                return live
             if refusal is None and len(self._waiting) < self._settings.waiting:
                 self._waiting.append(pending)
                 return None
@@ -196,27 +197,20 @@ class Calls:
             return None
         return f"the plugin is of kind {self._live.kind}, not {pending.kind}"
 
-    def _has_place(self) -> bool:
+    def _place(self) -> Live | None:
+        """The launch that one more call may be sent to, if there is one."""
         live = self._live
+        if live is None or len(self._in_flight) >= live.limit:
+            return None
         # One that is dead or dying is not called: its successor will be.
-        return (
-            live is not None
-            and not self._waiting
-            and len(self._in_flight) < live.limit
-            and live.pulse.beats()
-        )
+        return live if live.pulse.beats() else None
 
     def pump(self) -> None:
         """Send what waits, as far as there are places."""
         while True:
             with self._lock:
-                live = self._live
-                if (
-                    live is None
-                    or not self._waiting
-                    or len(self._in_flight) >= live.limit
-                    or not live.pulse.beats()
-                ):
+                live = self._place() if self._waiting else None
+                if live is None:
                     return
                 pending = self._waiting.popleft()
                 if pending.over:
