@@ -12,6 +12,7 @@ import grpc
 
 from agent_hooks.plugin.author import Interceptor, read_author
 from agent_hooks.plugin.service import PluginServer, log
+from agent_hooks.wire.plugin import MAX_STREAMS
 from agent_hooks.wire.status import MAX_MESSAGE_BYTES
 
 ADDRESS = "AGENT_HOOKS_PLUGIN_ADDRESS"
@@ -48,7 +49,9 @@ def serve(plugin: Interceptor | object) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop(2.0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's ^C is for the host
     token = _read_token()
-    server = grpc.server(_workers(author.max_concurrency + _SPARE_WORKERS), options=_OPTIONS)
+    # A stream has a worker as long as it is open, used or not.
+    workers = author.max_concurrency + min(author.max_concurrency, MAX_STREAMS) + _SPARE_WORKERS
+    server = grpc.server(_workers(workers), options=_OPTIONS)
     service = PluginServer(author, token, stop)
     server.add_generic_rpc_handlers(service.handlers())
     try:
@@ -58,7 +61,9 @@ def serve(plugin: Interceptor | object) -> None:
         raise SystemExit(1) from None
     server.start()
     threading.Thread(target=_watch_host, daemon=True).start()
-    server.stop(stop.wait()).wait()
+    stopped = server.stop(stop.wait())
+    service.drain()
+    stopped.wait()
     if service.busy:
         log(f"{author.name}: {service.busy} calls have not returned after the grace")
         os._exit(0)  # their threads would be waited for

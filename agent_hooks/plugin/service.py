@@ -7,7 +7,7 @@ import hmac
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import grpc
@@ -16,7 +16,7 @@ from agent_hooks.core import canonical
 from agent_hooks.core.approval import ApprovalResolution
 from agent_hooks.core.context import SPEC_VERSION
 from agent_hooks.core.values import MAX_DEPTH, ValueDomainError
-from agent_hooks.core.verdict import VerdictError, check_verdict
+from agent_hooks.core.verdict import Verdict, VerdictError, check_verdict
 from agent_hooks.plugin.author import Author, ConfigError, check_config
 from agent_hooks.v1 import approval_pb2, interceptor_pb2, plugin_pb2, verdict_pb2
 from agent_hooks.wire.approval import decode_resolve, encode_resolution
@@ -24,16 +24,20 @@ from agent_hooks.wire.context import decode_context
 from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.plugin import (
     APPROVAL_RESOLVER,
+    INTERCEPT_STREAM,
     INTERCEPTOR,
     Description,
     encode_description,
 )
-from agent_hooks.wire.verdict import encode_response, encode_verdict
+from agent_hooks.wire.verdict import encode_response, encode_stream_response, encode_verdict
 
 PROTOCOL_VERSION = 1
 TOKEN_METADATA = "agent-hooks-token"  # noqa: S105 - the name, not a secret
 
 _MAX_DETAILS = 4096
+_INTERCEPT = interceptor_pb2.InterceptRequest.FromString
+_INTERCEPT_STREAM = interceptor_pb2.InterceptStreamRequest.FromString
+_RESOLVE = approval_pb2.ResolveRequest.FromString
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
 
@@ -62,45 +66,43 @@ class PluginServer:
         self._token = token
         self._on_shutdown = on_shutdown
         self._configured = False
+        self._draining = False
+        self._idle_streams: set[grpc.ServicerContext] = set()
         self.busy = 0
         self._loop = _start_loop() if author.is_async else None
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
         """For `grpc.Server.add_generic_rpc_handlers`."""
         judged = (
-            ("ApprovalResolverService", "Resolve", self._resolve, approval_pb2.ResolveRequest)
+            ("ApprovalResolverService", {"Resolve": self._unary(self._resolve, _RESOLVE)})
             if self._author.is_resolver
             else (
                 "InterceptorService",
-                "Intercept",
-                self._intercept,
-                interceptor_pb2.InterceptRequest,
+                {
+                    "Intercept": self._unary(self._intercept, _INTERCEPT),
+                    "InterceptStream": grpc.stream_stream_rpc_method_handler(
+                        self._guarded(self._intercept_stream), _INTERCEPT_STREAM, None
+                    ),
+                },
             )
         )
-        plugin = (
-            ("Describe", self._describe, plugin_pb2.DescribeRequest),
-            ("Configure", self._configure, plugin_pb2.ConfigureRequest),
-            ("Shutdown", self._shutdown, plugin_pb2.ShutdownRequest),
-        )
+        plugin = {
+            "Describe": self._unary(self._describe, plugin_pb2.DescribeRequest.FromString),
+            "Configure": self._unary(self._configure, plugin_pb2.ConfigureRequest.FromString),
+            "Shutdown": self._unary(self._shutdown, plugin_pb2.ShutdownRequest.FromString),
+        }
+        health = {"Check": self._unary(lambda *_: _SERVING, None)}
         return [
-            self._service(f"agent_hooks.v1.{judged[0]}", judged[1:]),
-            self._service("agent_hooks.v1.PluginService", *plugin),
-            self._service("grpc.health.v1.Health", ("Check", lambda *_: _SERVING, None)),
+            grpc.method_handlers_generic_handler(f"agent_hooks.v1.{judged[0]}", judged[1]),
+            grpc.method_handlers_generic_handler("agent_hooks.v1.PluginService", plugin),
+            grpc.method_handlers_generic_handler("grpc.health.v1.Health", health),
         ]
 
-    def _service(self, name: str, *methods: Any) -> grpc.GenericRpcHandler:
-        return grpc.method_handlers_generic_handler(
-            name,
-            {
-                method: grpc.unary_unary_rpc_method_handler(
-                    self._guarded(behaviour), kind.FromString if kind else None, None
-                )
-                for method, behaviour, kind in methods
-            },
-        )
+    def _unary(self, behaviour: Any, parse: Callable[[bytes], Any] | None) -> Any:
+        return grpc.unary_unary_rpc_method_handler(self._guarded(behaviour), parse, None)
 
-    def _guarded(self, behaviour: Callable[[Any, grpc.ServicerContext], bytes]) -> Any:
-        def guarded(request: Any, call: grpc.ServicerContext) -> bytes:
+    def _guarded(self, behaviour: Callable[[Any, grpc.ServicerContext], Any]) -> Any:
+        def guarded(request: Any, call: grpc.ServicerContext) -> Any:
             if self._token is not None and not self._knows(call):
                 call.abort(grpc.StatusCode.UNAUTHENTICATED, f"{TOKEN_METADATA} is missing or wrong")
             return behaviour(request, call)
@@ -129,6 +131,7 @@ class PluginServer:
                 author.points,
                 canonical.canonical_json(author.config_schema) if author.config_schema else None,
                 author.max_concurrency,
+                () if author.is_resolver else (INTERCEPT_STREAM,),
             )
         )
 
@@ -155,16 +158,45 @@ class PluginServer:
     def _intercept(
         self, request: interceptor_pb2.InterceptRequest, call: grpc.ServicerContext
     ) -> bytes:
+        return encode_response(self._verdict(request, call))
+
+    def _intercept_stream(
+        self,
+        requests: Iterator[interceptor_pb2.InterceptStreamRequest],
+        call: grpc.ServicerContext,
+    ) -> Iterator[bytes]:
+        """One call at a time; a failed one ends the stream with its status."""
+        try:
+            while True:
+                self._idle_streams.add(call)
+                received = None if self._draining else next(requests, None)
+                self._idle_streams.discard(call)
+                if received is None:
+                    return
+                verdict = self._verdict(received.request, call)
+                yield encode_stream_response(verdict, received.request.emission_id)
+        finally:
+            self._idle_streams.discard(call)
+
+    def drain(self) -> None:
+        """End the streams that carry nothing, now or soon: a server would wait for them."""
+        self._draining = True
+        for call in tuple(self._idle_streams):
+            call.cancel()
+
+    def _verdict(
+        self, request: interceptor_pb2.InterceptRequest, call: grpc.ServicerContext
+    ) -> Verdict | None:
         try:
             context = decode_context(request.context)
         except WireError as refusal:
             call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(refusal))
         returned = self._judge("intercept", context, call)
         try:
-            return encode_response(check_verdict(returned))
+            return check_verdict(returned)
         except VerdictError as refusal:
             log(f"intercept returned no valid verdict: {refusal}")
-            return encode_response(None)
+            return None
 
     def _resolve(self, request: approval_pb2.ResolveRequest, call: grpc.ServicerContext) -> bytes:
         try:

@@ -14,10 +14,9 @@ import grpc
 
 from agent_hooks.core.effects import Failed
 from agent_hooks.core.reasons import HostError
-from agent_hooks.supervisor.pending import Counters, Live, Pending, nowhere
+from agent_hooks.supervisor.pending import Counters, Pending, nowhere
 from agent_hooks.supervisor.settings import Settings
-from agent_hooks.wire.fields import WireError
-from agent_hooks.wire.status import failure
+from agent_hooks.supervisor.streams import Live
 
 _log = logging.getLogger("agent_hooks.supervisor")
 
@@ -85,14 +84,16 @@ class Calls:
         place = self._claim(pending)
         if isinstance(place, Failed):
             return place
-        if place is not None:
-            return self._ask(pending, place)
-        self.pump()
         try:
+            if place is None:
+                self.pump()
+            elif not self._send_on_stream(pending, place):
+                return self._ask(pending, place)
             if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
                 return replies[0]
         except BaseException:
             self.cancel(pending, timed_out=False)
+            self._leave(pending)
             raise
         self.cancel(pending, timed_out=True)
         return Failed(HostError.INTERCEPTOR_TIMEOUT, "no answer in time")
@@ -120,17 +121,13 @@ class Calls:
             data = live.blocking(
                 pending.request,
                 timeout=max(pending.deadline - time.monotonic(), 0.0),
-                metadata=_metadata(pending, live),
+                metadata=live.metadata_of(pending),
             )
-            reply = _decoded(pending, data)
+            reply = pending.read(data)
         except grpc.RpcError as error:
-            reply = _failed(error, pending)
+            reply = pending.failure(error)
         except ValueError as exc:  # the channel is being closed
             reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
-        except BaseException:
-            self.cancel(pending, timed_out=False)
-            self._leave(pending)
-            raise
         if isinstance(reply, Failed) and reply.reason is HostError.INTERCEPTOR_TIMEOUT:
             self.cancel(pending, timed_out=True)
             self._leave(pending)
@@ -158,8 +155,8 @@ class Calls:
             if timed_out:
                 self.counters.timed_out += 1
                 self.timeouts_in_a_row += sent
-        if pending.call is not None:
-            pending.call.cancel()
+        if pending.abandon is not None:
+            pending.abandon()
         if timed_out and sent:
             self._on_answered(False)
 
@@ -174,15 +171,19 @@ class Calls:
     def lose(self) -> None:
         """The plugin is not ready any more; what was not sent waits on."""
         with self._lock:
-            self._live = None
+            live, self._live = self._live, None
+        if live is not None:
+            live.close()
 
     def close(self, why: str) -> None:
         """Fail what waits, and everything from now on, at once."""
         with self._lock:
-            self._live = None
+            live, self._live = self._live, None
             self._closed = why
             waiting = list(self._waiting)
             self._waiting.clear()
+        if live is not None:
+            live.close()
         for pending in waiting:
             pending.done(self._refusal(why))
 
@@ -224,23 +225,34 @@ class Calls:
                 pending.done(self._refusal(misfit))
 
     def _send(self, pending: Pending, live: Live) -> None:
+        if self._send_on_stream(pending, live):
+            return
         remaining = max(pending.deadline - time.monotonic(), 0.0)
         try:
-            pending.call = live.future(
-                pending.request, timeout=remaining + _LEEWAY, metadata=_metadata(pending, live)
+            call = live.future(
+                pending.request, timeout=remaining + _LEEWAY, metadata=live.metadata_of(pending)
             )
         except Exception as exc:  # noqa: BLE001 - a channel that is closing raises ValueError
             self._finish(pending, Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__))
             return
-        pending.call.add_done_callback(lambda call: self._answered(pending, call))
+        pending.abandon = call.cancel
+        call.add_done_callback(lambda call: self._answered(pending, call))
         if pending.over:
-            pending.call.cancel()
+            call.cancel()
+
+    def _send_on_stream(self, pending: Pending, live: Live) -> bool:
+        """Whether it needs no unary call any more."""
+        try:
+            return live.streams is not None and live.streams.send(pending, self._finish)
+        except Exception as exc:  # noqa: BLE001 - as above; or no thread can be started
+            self._finish(pending, Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__))
+            return True
 
     def _answered(self, pending: Pending, call: Any) -> None:
         """On gRPC's thread."""
         try:
             ok = call.code() is grpc.StatusCode.OK
-            reply = _decoded(pending, call.result()) if ok else _failed(call, pending)
+            reply = pending.read(call.result()) if ok else pending.failure(call)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the slot must be filled
             reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
         self._finish(pending, reply)
@@ -267,20 +279,3 @@ class Calls:
         self.counters.refused += 1
         _log.warning("plugin %s: not called: %s", self.name, why)
         return Failed(HostError.INTERCEPTOR_FAILED, why)
-
-
-def _metadata(pending: Pending, live: Live) -> tuple[tuple[str, str], ...]:
-    if pending.traceparent is None:
-        return live.metadata
-    return (*live.metadata, ("traceparent", pending.traceparent))
-
-
-def _decoded(pending: Pending, data: bytes) -> object:
-    try:
-        return pending.decode(data)
-    except WireError as refusal:
-        return Failed(HostError.VERDICT_INVALID, str(refusal))
-
-
-def _failed(call: Any, pending: Pending) -> Failed:
-    return failure(call.code(), call.details(), time.monotonic() >= pending.deadline)

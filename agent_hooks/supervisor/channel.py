@@ -35,6 +35,7 @@ _OPTIONS = (
 )
 _MAX_DETAILS = 4096
 _PLUGIN = "/agent_hooks.v1.PluginService/"
+_INTERCEPT_STREAM = "/agent_hooks.v1.InterceptorService/InterceptStream"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse{status: SERVING}
 
@@ -66,6 +67,10 @@ class PluginChannel:
     def method(self, path: str) -> Any:
         """A unary call of raw bytes: called, it blocks; its `future` does not."""
         return self._channel.unary_unary(path)
+
+    def open_stream(self, requests: Any) -> Any:
+        """An InterceptStream of raw bytes over an iterator of them."""
+        return self._channel.stream_stream(_INTERCEPT_STREAM)(requests, metadata=self.metadata)
 
     async def describe(self, timeout: float) -> Description:
         """Ask who it is, and check that it fits.

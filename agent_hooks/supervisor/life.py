@@ -28,9 +28,9 @@ from agent_hooks.supervisor.launcher import Launched, Launcher, LaunchError
 from agent_hooks.supervisor.logs import LogPipe
 from agent_hooks.supervisor.manifest import Limits, Manifest
 from agent_hooks.supervisor.peer import Pulse, check_peer, listening
-from agent_hooks.supervisor.pending import Live
 from agent_hooks.supervisor.settings import Settings
-from agent_hooks.wire.plugin import INTERCEPTOR, Description
+from agent_hooks.supervisor.streams import Live, Streams
+from agent_hooks.wire.plugin import INTERCEPT_STREAM, INTERCEPTOR, Description
 
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """All that a plugin inherits of the host's environment."""
@@ -158,6 +158,7 @@ class Life:
         assert self._described is not None
         described = self._described
         method = self.channel.method(METHODS[described.kind])
+        streaming = described.kind == INTERCEPTOR and INTERCEPT_STREAM in described.capabilities
         return Live(
             method.future,
             method,
@@ -165,6 +166,7 @@ class Life:
             self.channel.metadata,
             self._pulse,
             _limit(described.max_concurrency, self._settings),
+            Streams(self.channel.open_stream) if streaming else None,
         )
 
     async def end(self, graceful: bool) -> None:

@@ -1,29 +1,21 @@
-"""One call of a plugin, and the launch that it goes to."""
+"""One call of a plugin on its way."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from agent_hooks.core.call import Done
-from agent_hooks.supervisor.peer import Pulse
+from agent_hooks.core.effects import Failed
+from agent_hooks.core.reasons import HostError
+from agent_hooks.wire.fields import WireError
+from agent_hooks.wire.status import failure
 
 
 def nowhere(_: object) -> None:
     """Where an answer goes that somebody waits for in another way."""
-
-
-@dataclass(slots=True)
-class Live:
-    """A launch that may be called."""
-
-    future: Callable[..., Any]
-    blocking: Callable[..., bytes]
-    kind: str
-    metadata: tuple[tuple[str, str], ...]
-    pulse: Pulse
-    limit: int
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +25,9 @@ class Pending:
     Attributes:
         deadline: on the monotonic clock, in seconds.
         kind: of the plugin that can answer it.
-        decode: from the answer's bytes; raises WireError.
+        decode: from a unary answer's bytes; raises WireError.
+        emission_id: what a stream's answer must repeat.
+        abandon: stops the call, once it is sent.
     """
 
     request: bytes
@@ -42,8 +36,20 @@ class Pending:
     decode: Callable[[bytes], object]
     done: Done = nowhere
     traceparent: str | None = None
-    call: Any = None
+    emission_id: str = ""
+    abandon: Callable[[], object] | None = None
     over: bool = False
+
+    def read(self, data: bytes) -> object:
+        """What a unary answer says."""
+        try:
+            return self.decode(data)
+        except WireError as refusal:
+            return Failed(HostError.VERDICT_INVALID, str(refusal))
+
+    def failure(self, call: Any) -> Failed:
+        """What it means that gRPC's call ended like this."""
+        return failure(call.code(), call.details(), time.monotonic() >= self.deadline)
 
 
 @dataclass(slots=True)

@@ -83,7 +83,14 @@ def _pending(call: Call) -> Pending:
         approval_available=call.approval_available,
         timeout_ms=int(call.timeout * 1000),
     )
-    return Pending(request, deadline, INTERCEPTOR, decode_response, traceparent=call.traceparent)
+    return Pending(
+        request,
+        deadline,
+        INTERCEPTOR,
+        decode_response,
+        traceparent=call.traceparent,
+        emission_id=call.emission_id,
+    )
 
 
 class RemoteResolver:

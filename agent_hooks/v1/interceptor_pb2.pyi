@@ -38,3 +38,19 @@ class InterceptResponse(_message.Message):
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     verdict: _verdict_pb2.Verdict
     def __init__(self, verdict: _Optional[_Union[_verdict_pb2.Verdict, _Mapping]] = ...) -> None: ...
+
+class InterceptStreamRequest(_message.Message):
+    __slots__ = ("request", "traceparent")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    request: InterceptRequest
+    traceparent: str
+    def __init__(self, request: _Optional[_Union[InterceptRequest, _Mapping]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+
+class InterceptStreamResponse(_message.Message):
+    __slots__ = ("emission_id", "verdict")
+    EMISSION_ID_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    emission_id: str
+    verdict: _verdict_pb2.Verdict
+    def __init__(self, emission_id: _Optional[str] = ..., verdict: _Optional[_Union[_verdict_pb2.Verdict, _Mapping]] = ...) -> None: ...

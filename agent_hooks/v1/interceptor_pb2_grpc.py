@@ -40,6 +40,11 @@ class InterceptorServiceStub(object):
                 request_serializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptRequest.SerializeToString,
                 response_deserializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptResponse.FromString,
                 _registered_method=True)
+        self.InterceptStream = channel.stream_stream(
+                '/agent_hooks.v1.InterceptorService/InterceptStream',
+                request_serializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamRequest.SerializeToString,
+                response_deserializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamResponse.FromString,
+                _registered_method=True)
 
 
 class InterceptorServiceServicer(object):
@@ -54,6 +59,21 @@ class InterceptorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def InterceptStream(self, request_iterator, context):
+        """The same over a stream that is used again and again: optional, for plugins
+        whose Describe names the capability "intercept_stream". A stream carries one
+        call at a time: the host sends the next request after the answer to the
+        last. For calls at once it opens further streams, at most 16, and beyond
+        them it calls Intercept; max_concurrency bounds both together. It cancels
+        the stream of a call that it gives up. To fail a call, end its stream with
+        the status that Intercept would have had. The end of a stream is never a
+        verdict. Streams are open while nothing is asked: end them when the plugin
+        is to finish.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InterceptorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -61,6 +81,11 @@ def add_InterceptorServiceServicer_to_server(servicer, server):
                     servicer.Intercept,
                     request_deserializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptRequest.FromString,
                     response_serializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptResponse.SerializeToString,
+            ),
+            'InterceptStream': grpc.stream_stream_rpc_method_handler(
+                    servicer.InterceptStream,
+                    request_deserializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamRequest.FromString,
+                    response_serializer=agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -91,6 +116,33 @@ class InterceptorService(object):
             '/agent_hooks.v1.InterceptorService/Intercept',
             agent__hooks_dot_v1_dot_interceptor__pb2.InterceptRequest.SerializeToString,
             agent__hooks_dot_v1_dot_interceptor__pb2.InterceptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def InterceptStream(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/agent_hooks.v1.InterceptorService/InterceptStream',
+            agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamRequest.SerializeToString,
+            agent__hooks_dot_v1_dot_interceptor__pb2.InterceptStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

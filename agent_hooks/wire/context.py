@@ -252,6 +252,18 @@ def encode_request(
     )
 
 
+def encode_stream_request(request: bytes, traceparent: str | None) -> bytes:
+    """A serialised InterceptStreamRequest around a serialised InterceptRequest."""
+    head = bytearray(b"\x0a")  # field 1, of a length that follows
+    size = len(request)
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    traced = interceptor_pb2.InterceptStreamRequest(traceparent=traceparent)
+    return b"".join((head, request, traced.SerializeToString()))
+
+
 def parse_message(kind: type[M], data: bytes, what: str) -> M:
     """Parse bytes as a message.
 

@@ -11,6 +11,10 @@ from agent_hooks.wire.context import parse_message, point_name, point_number
 
 INTERCEPTOR = "interceptor"
 APPROVAL_RESOLVER = "approval_resolver"
+INTERCEPT_STREAM = "intercept_stream"
+"""The capability of a plugin that serves InterceptStream."""
+MAX_STREAMS = 16
+"""InterceptStreams that a host has open to one plugin."""
 
 _TO_KIND = {
     INTERCEPTOR: plugin_pb2.PLUGIN_KIND_INTERCEPTOR,
@@ -28,6 +32,7 @@ class Description:
         points: those it serves; empty means none.
         config_schema_json: JSON Schema text, or None: it takes no configuration.
         max_concurrency: calls at once; 0 leaves it to the host.
+        capabilities: optional parts of the protocol; those unknown here mean nothing.
     """
 
     name: str
@@ -38,6 +43,7 @@ class Description:
     points: tuple[str, ...] = ()
     config_schema_json: str | None = None
     max_concurrency: int = 0
+    capabilities: tuple[str, ...] = ()
 
 
 def encode_describe(protocol_versions: Iterable[int], specs: Iterable[str]) -> bytes:
@@ -58,6 +64,7 @@ def encode_description(description: Description) -> bytes:
         points=[point_number(name) for name in description.points],  # type: ignore[misc]
         config_schema_json=description.config_schema_json,
         max_concurrency=description.max_concurrency,
+        capabilities=description.capabilities,
     ).SerializeToString()
 
 
@@ -87,6 +94,7 @@ def decode_description(data: bytes, spoken: Container[int] = (1,)) -> Descriptio
         tuple(point_name(number) for number in message.points),
         message.config_schema_json if message.HasField("config_schema_json") else None,
         message.max_concurrency,
+        tuple(message.capabilities),
     )
 
 

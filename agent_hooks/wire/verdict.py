@@ -96,13 +96,31 @@ def _evidence(message: verdict_pb2.Evidence) -> Evidence:
     )
 
 
+_Answer = interceptor_pb2.InterceptResponse | interceptor_pb2.InterceptStreamResponse
+
+
 def encode_response(verdict: Verdict | None) -> bytes:
     """A serialised InterceptResponse; None is an answer without a verdict, never an allow."""
+    return _encode(interceptor_pb2.InterceptResponse, verdict)
+
+
+def encode_stream_response(verdict: Verdict | None, emission_id: str) -> bytes:
+    """A serialised InterceptStreamResponse: as `encode_response`, to a request of that id."""
+    return _id_field(emission_id) + _encode(interceptor_pb2.InterceptStreamResponse, verdict)
+
+
+def _encode(kind: type[_Answer], verdict: Verdict | None) -> bytes:
     if verdict is None:
         return b""
-    if verdict is ALLOW:
-        return _ALLOW
-    return interceptor_pb2.InterceptResponse(verdict=encode_verdict(verdict)).SerializeToString()
+    return _ALLOW[kind] if verdict is ALLOW else _encode_some(kind, verdict)
+
+
+def _encode_some(kind: type[_Answer], verdict: Verdict) -> bytes:
+    return kind(verdict=encode_verdict(verdict)).SerializeToString()
+
+
+def _id_field(emission_id: str) -> bytes:
+    return interceptor_pb2.InterceptStreamResponse(emission_id=emission_id).SerializeToString()
 
 
 def decode_response(data: bytes) -> Verdict:
@@ -111,21 +129,47 @@ def decode_response(data: bytes) -> Verdict:
     Raises:
         WireError: anything that is not exactly one verdict.
     """
-    return _decode_small(data) if len(data) <= _SMALL else _decode_response(data)
+    return _decode(interceptor_pb2.InterceptResponse, data)[0]
 
 
-def _decode_response(data: bytes) -> Verdict:
-    response: interceptor_pb2.InterceptResponse = parse_message(
-        interceptor_pb2.InterceptResponse, data, "answer"
+def decode_stream_response(data: bytes, emission_id: str) -> Verdict:
+    """The verdict of a serialised InterceptStreamResponse.
+
+    Raises:
+        WireError: anything that is not exactly one verdict, for a request of that id.
+    """
+    # The id cut off, plugins say few different things. One more id in what is
+    # left would win, as protobuf has it.
+    head = _id_field(emission_id)
+    cut = data.startswith(head)
+    verdict, said = _decode(
+        interceptor_pb2.InterceptStreamResponse, data[len(head) :] if cut else data
     )
-    if not response.HasField("verdict"):
+    if said != ("" if cut else emission_id):
+        raise WireError("answer.emission_id: not the request's")
+    return verdict
+
+
+def _decode(kind: type[_Answer], data: bytes) -> tuple[Verdict, str]:
+    if len(data) > _SMALL:
+        return _decode_any(kind, data)
+    return _decode_small(kind, data)  # type: ignore[arg-type] # stub: classes are not Hashable
+
+
+def _decode_any(kind: type[_Answer], data: bytes) -> tuple[Verdict, str]:
+    """The verdict, and the emission's id where the answer says one."""
+    answer = parse_message(kind, data, "answer")
+    if not answer.HasField("verdict"):
         raise WireError("answer: has no verdict")
-    fields.refuse_unknown_fields(response, "answer")
-    return decode_verdict(response.verdict)
+    fields.refuse_unknown_fields(answer, "answer")
+    return decode_verdict(answer.verdict), getattr(answer, "emission_id", "")
 
 
 _SMALL = 256
-_decode_small = lru_cache(maxsize=256)(_decode_response)
+_decode_small = lru_cache(maxsize=256)(_decode_any)
 """Plugins say few different things; the core copies what it keeps of a verdict."""
 
-_ALLOW = interceptor_pb2.InterceptResponse(verdict=encode_verdict(ALLOW)).SerializeToString()
+_ALLOW = {
+    kind: _encode_some(kind, ALLOW)
+    for kind in (interceptor_pb2.InterceptResponse, interceptor_pb2.InterceptStreamResponse)
+}

@@ -70,11 +70,15 @@ REASONS = {
 TIMEOUTS = {"hang": 0.3}
 
 
-@pytest.fixture(scope="module")
-def plugin(temporary: Path) -> Iterator[Supervisor]:
-    """One process that misbehaves in every answer, and at the end leaves nothing."""
+@pytest.fixture(scope="module", params=["serve", "stream"])
+def plugin(temporary: Path, request: pytest.FixtureRequest) -> Iterator[Supervisor]:
+    """One process that misbehaves in every answer, and at the end leaves nothing.
+
+    It is called unary, or on streams.
+    """
+    manifest = bad(request.param, points=("pre_tool_call",))
     with leaving_nothing(temporary):
-        with Supervisor([Binding("p", bad(points=("pre_tool_call",)))], QUICK) as supervisor:
+        with Supervisor([Binding("p", manifest)], QUICK) as supervisor:
             yield supervisor
 
 

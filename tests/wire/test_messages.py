@@ -22,7 +22,14 @@ from agent_hooks.core.profile import (
 )
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.record import InterceptionRecord, VerdictSummary, project
-from agent_hooks.core.verdict import Decision, Transform, Verdict, VerdictError, check_verdict
+from agent_hooks.core.verdict import (
+    ALLOW,
+    Decision,
+    Transform,
+    Verdict,
+    VerdictError,
+    check_verdict,
+)
 from agent_hooks.v1 import (
     approval_pb2,
     context_pb2,
@@ -37,7 +44,12 @@ from agent_hooks.wire.approval import (
     encode_resolution,
     encode_resolve,
 )
-from agent_hooks.wire.context import decode_context, encode_request, parse_message
+from agent_hooks.wire.context import (
+    decode_context,
+    encode_request,
+    encode_stream_request,
+    parse_message,
+)
 from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.plugin import (
     APPROVAL_RESOLVER,
@@ -51,7 +63,13 @@ from agent_hooks.wire.plugin import (
 )
 from agent_hooks.wire.record import decode_record, encode_record
 from agent_hooks.wire.status import failure
-from agent_hooks.wire.verdict import decode_response, encode_response, encode_verdict
+from agent_hooks.wire.verdict import (
+    decode_response,
+    decode_stream_response,
+    encode_response,
+    encode_stream_response,
+    encode_verdict,
+)
 from tests.core.support import context, drive, run
 from tests.wire.strategies import RESOLUTIONS, TEXT, contexts, same, snapshot, verdicts
 
@@ -65,6 +83,31 @@ def test_verdict_is_carried_without_loss(verdict: Verdict) -> None:
     decoded = decode_response(encode_response(judged))
     assert decoded == judged
     assert same(decoded.to_wire(), judged.to_wire())
+    assert decode_stream_response(encode_stream_response(judged, "e-1"), "e-1") == judged
+
+
+@given(st.binary(max_size=300) | st.integers(0, 2**16).map(bytes), st.none() | TEXT)
+def test_request_on_a_stream_is_the_unary_one_and_its_traceparent(
+    padding: bytes, parent: str | None
+) -> None:
+    """interceptor.proto: of any length, and as protobuf itself would write it."""
+    request = interceptor_pb2.InterceptRequest(emission_id=padding.hex(), timeout_ms=7)
+    expected = interceptor_pb2.InterceptStreamRequest(request=request, traceparent=parent or "")
+    assert encode_stream_request(request.SerializeToString(), parent) == (
+        expected.SerializeToString()
+    )
+
+
+def test_answer_on_a_stream_counts_for_its_own_request_only() -> None:
+    """interceptor.proto: wherever protobuf's rules let the id stand, the last one is it."""
+    said = interceptor_pb2.InterceptStreamResponse(emission_id="a").SerializeToString()
+    other = interceptor_pb2.InterceptStreamResponse(emission_id="b").SerializeToString()
+    allow = encode_stream_response(ALLOW, "")
+    for data in (said + allow, allow + said, other + allow + said):
+        assert decode_stream_response(data, "a") == ALLOW
+    for data in (allow, other + allow, said + allow + other, allow + other, said):
+        with pytest.raises(WireError):
+            decode_stream_response(data, "a")
 
 
 @pytest.mark.parametrize(
@@ -257,6 +300,7 @@ def test_record_that_is_malformed_is_a_wire_error(change: str, value: Any) -> No
         st.lists(st.sampled_from(sorted(POINTS)), max_size=8).map(tuple),
         st.none() | TEXT,
         st.integers(0, 2**31),
+        st.lists(TEXT, max_size=3).map(tuple),
     )
 )
 def test_description_is_carried_without_loss(description: Description) -> None:
@@ -322,6 +366,7 @@ def _valid() -> dict[str, bytes]:
     return {
         "answer": encode_response(verdict),
         "rewrite": encode_response(Verdict.rewrite("$target.n", {"a": ["😀", 1e300]})),
+        "streamed": encode_stream_response(verdict, "e" * 32),
         "resolution": encode_resolution(ApprovalOutcome.REJECT, "id", encode_verdict(verdict)),
         "described": plugin_pb2.DescribeResponse(
             name="n",
@@ -346,6 +391,7 @@ VALID = _valid()
 DECODERS: dict[str, Any] = {
     "answer": decode_response,
     "rewrite": decode_response,
+    "streamed": lambda data: decode_stream_response(data, "e" * 32),
     "resolution": decode_resolution,
     "described": decode_description,
     "request": _request,
@@ -483,6 +529,7 @@ def test_unknown_field_is_refused_at_any_depth(what: str) -> None:
     kinds: dict[str, type[Message]] = {
         "answer": interceptor_pb2.InterceptResponse,
         "rewrite": interceptor_pb2.InterceptResponse,
+        "streamed": interceptor_pb2.InterceptStreamResponse,
         "resolution": approval_pb2.ResolveResponse,
         "described": plugin_pb2.DescribeResponse,
         "request": interceptor_pb2.InterceptRequest,

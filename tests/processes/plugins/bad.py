@@ -50,6 +50,9 @@ EVIDENCE_ENTRY = field(1, "k") + field(2, "v")
 ANSWERS = {
     "allow": answer(ALLOW),
     "good_rewrite": rewrite("1"),
+    **dict.fromkeys(
+        ("id_of_another", "id_missing", "id_twice", "answers_twice", "ends_after"), answer(ALLOW)
+    ),
     "garbage": b"\xff\xfe\xfd not a message",
     "empty_message": b"",
     "no_decision": field(1, b""),
@@ -112,7 +115,11 @@ def _kill() -> None:
 
 def _traceparent(call) -> bytes:
     headers = dict(call.invocation_metadata())
-    return answer(DENY, field(2, headers.get("traceparent", "no traceparent")))
+    return says_traceparent(headers.get("traceparent"))
+
+
+def says_traceparent(traceparent: str | None) -> bytes:
+    return answer(DENY, field(2, traceparent or "no traceparent"))
 
 
 def _huge() -> bytes:
@@ -156,6 +163,39 @@ def intercept(request: bytes, call) -> bytes:
     return reply
 
 
+def reply_on_stream(fault: str, request: bytes, said: bytes, reply: bytes) -> tuple[bytes, ...]:
+    """The answers that follow one request."""
+    whole = said + (field(2, b"")[:1] + reply[1:] if reply[:1] == field(1, b"")[:1] else reply)
+    other = field(1, "0" * 32)
+    match fault:
+        case "id_of_another":
+            return (other + whole[len(said) :],)
+        case "id_missing":
+            return (whole[len(said) :],)
+        case "id_twice":
+            return (whole + other,)
+        case "answers_twice":
+            return (whole, whole)
+        case "says_traceparent":
+            found = re.search(rb"\x12\x37(00-[0-9a-f-]+01)", request)
+            return (said + field(2, says_traceparent(found and found[1].decode())[2:]),)
+    return (whole,)
+
+
+def intercept_stream(requests, call):
+    if MODE == "stream_ahead":
+        yield field(1, "0" * 32) + field(2, field(1, ALLOW))
+    for request in requests:
+        said = re.search(rb"\x12\x20[0-9a-f]{32}", request)[0]
+        fault = argument(request, b"fault") or "allow"
+        if fault == "ends":
+            return
+        reply = intercept(request, call)
+        yield from reply_on_stream(fault, request, b"\x0a" + said[1:], reply)
+        if fault == "ends_after":
+            return
+
+
 def described() -> bytes:
     protocol, spec, kind, points, more = 1, "agent-hooks/0.1", 1, range(1, 9), b""
     match MODE:
@@ -181,6 +221,10 @@ def described() -> bytes:
             more = field(77, "x")
         case "describe_negative_limit":
             more = field(9, -1)
+        case "stream" | "stream_ahead":
+            more = field(7, "intercept_stream")
+        case "stream_unserved":
+            more = field(7, "intercept_stream") + field(9, 40)
         case "one_at_a_time":
             more = field(9, 1)
         case "resolver" | "resolver_hangs" | "resolver_garbage":
@@ -237,6 +281,13 @@ def service(name: str, **methods):
     return grpc.method_handlers_generic_handler(name, handlers)
 
 
+def interceptor_service():
+    handlers = {"Intercept": grpc.unary_unary_rpc_method_handler(intercept)}
+    if MODE != "stream_unserved":
+        handlers["InterceptStream"] = grpc.stream_stream_rpc_method_handler(intercept_stream)
+    return grpc.method_handlers_generic_handler("agent_hooks.v1.InterceptorService", handlers)
+
+
 def listen():
     server = grpc.server(ThreadPoolExecutor(100), options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers(
@@ -247,7 +298,7 @@ def listen():
                 Configure=configure,
                 Shutdown=shutdown,
             ),
-            service("agent_hooks.v1.InterceptorService", Intercept=intercept),
+            interceptor_service(),
             service("agent_hooks.v1.ApprovalResolverService", Resolve=resolve),
             service("grpc.health.v1.Health", Check=lambda request, call: b"\x08\x01"),
         ]
