@@ -6,14 +6,15 @@ BIN := $(VENV)/bin
 PROTOC := .venvs/protoc
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test cover fmt lint type proto proto-check proto-baseline buf-check ctk bench bench-quick canonical-million agentdojo protobuf-range go ci clean
+.PHONY: help setup demo test cover fmt lint type proto proto-check proto-baseline buf-check ctk fuzz bench bench-quick canonical-million agentdojo protobuf-range go chaos soak availability ci clean
 
 help:
 	@echo "make demo    run the demonstration: two plugins, real processes"
 	@echo "make test    run the tests"
 	@echo "make ci      everything that has to be green"
 	@echo "also: setup fmt lint type cover proto proto-check proto-baseline buf-check ctk go bench"
-	@echo "      canonical-million agentdojo protobuf-range clean"
+	@echo "      canonical-million agentdojo protobuf-range fuzz clean"
+	@echo "      chaos [SEED= N= SLOW=] soak [N= SLOPE=] availability"
 
 $(STAMP): pyproject.toml
 	$(PY) -m venv $(VENV)
@@ -91,6 +92,23 @@ $(LOW)/.installed: pyproject.toml
 protobuf-range: $(LOW)/.installed
 	$(LOW)/bin/pytest tests/wire tests/plugin tests/telemetry tests/processes/test_answers.py
 
+# Coverage-guided, each decoder for so many seconds; what it finds is kept in out/fuzz.
+FUZZ := .venvs/fuzz
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(shell $(BIN)/python -c 'from tests.fuzz.targets import TARGETS; print(*TARGETS)')
+
+$(FUZZ)/.installed: pyproject.toml
+	$(PY) -m venv $(FUZZ)
+	$(FUZZ)/bin/pip install --quiet --editable '.[cli,fuzz]'
+	touch $@
+
+fuzz: setup $(FUZZ)/.installed
+	@mkdir -p out/fuzz
+	@for target in $(FUZZ_TARGETS); do \
+		echo "== $$target"; \
+		$(FUZZ)/bin/python -m tests.fuzz $$target out/fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=0 -verbosity=0 || exit 1; \
+	done
+
 bench: setup
 	$(BIN)/python benchmarks/bench.py
 
@@ -105,6 +123,20 @@ agentdojo: setup
 
 bench-quick: setup
 	$(BIN)/python benchmarks/bench.py --quick
+
+# SLOW is the factor by which a slow machine may miss the promised times, SLOPE the
+# bytes by which the host may grow per 1,000 emissions.
+SEED ?= 1
+SLOW ?= 1
+
+chaos: setup
+	$(BIN)/python -m tests.chaos --seed $(SEED) --faults $(or $(N),200) --slow $(SLOW)
+
+soak: setup
+	$(BIN)/python benchmarks/soak.py $(or $(N),1000000) $(if $(SLOPE),--max-slope $(SLOPE))
+
+availability: setup
+	$(BIN)/python benchmarks/availability.py
 
 ci: lint type buf-check proto-check test cover protobuf-range bench-quick
 

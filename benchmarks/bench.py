@@ -56,7 +56,9 @@ def contexts() -> AgentContextBuilder:
 
 def tool_call() -> dict:
     """A small tool call; its InterceptRequest is 326 bytes."""
-    args = {"url": "https://api.example.com/v1/orders", "method": "POST", "retries": 3}
+    body = "item=0042&quantity=3&ship_to=warehouse-7&note=deliver+to+the+back+door+after+nine"
+    url = "https://api.example.com/v1/orders"
+    args = {"url": url, "method": "POST", "retries": 3, "body": body}
     return contexts().pre_tool_call(call_id="call_0123456789", name="http_request", args=args)
 
 
@@ -215,7 +217,8 @@ def memory() -> None:
         say("resident: a Python plugin", resident(plugin), "MB", "<= 45")
         before = resident(os.getpid())
         say("resident: the host with two plugins", before, "MB")
-        timed(lambda: emitter.emit_unchecked(context), count)
+        for _ in range(count):
+            emitter.emit_unchecked(context)
         grown = resident(os.getpid()) - before
         say(f"growth of the host over {count} emissions", grown, "MB", "none")
         big = chat(2_500_000)  # the target mirrors the messages: 5 MiB in all

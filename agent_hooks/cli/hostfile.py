@@ -134,10 +134,11 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as exc:
         raise HostFileError(f"{path}: cannot be read ({exc.strerror})") from None
-    except tomllib.TOMLDecodeError as exc:
-        raise HostFileError(f"{path}: is not TOML: {exc}") from None
     except UnicodeDecodeError:
         raise HostFileError(f"{path}: is not UTF-8") from None
+    except (ValueError, RecursionError) as exc:  # a number too long, tables too deep
+        detail = f": {exc}" if isinstance(exc, tomllib.TOMLDecodeError) else ""
+        raise HostFileError(f"{path}: is not TOML{detail}") from None
 
 
 def _known(path: Path, where: str, table: dict[str, Any], names: tuple[str, ...]) -> None:

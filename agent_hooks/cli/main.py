@@ -7,7 +7,6 @@ import logging
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -20,14 +19,15 @@ except ImportError:
     sys.stderr.write("agent-hooks: install agent-hooks-grpc[cli] for the command line\n")
     raise SystemExit(2) from None
 
-from agent_hooks.cli.agent import Run, RunsError, load_runs, replay
+from agent_hooks.cli import plugins as plugins_commands
+from agent_hooks.cli.agent import Run, load_runs, replay
 from agent_hooks.cli.demo import demonstrate
-from agent_hooks.cli.hostfile import HostFileError, load_host_file, running
+from agent_hooks.cli.doctor import doctor
+from agent_hooks.cli.exits import FINDING, Output, exits
+from agent_hooks.cli.hostfile import load_host_file, running
+from agent_hooks.cli.pin import pin
 from agent_hooks.cli.report import print_tables, summarise
-from agent_hooks.supervisor import ManifestError, PluginStartError
 from agent_hooks.telemetry import Tracing, console_tracing, otlp_tracing
-
-OK, FINDING, USAGE, NO_PLUGIN = 0, 1, 2, 3
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,19 +39,17 @@ app = typer.Typer(
 )
 
 
-class Output(str, Enum):
-    """How results are printed."""
-
-    text = "text"
-    json = "json"
-
-
 class Spans(str, Enum):
     """Where spans go."""
 
     none = "none"
     console = "console"
     otlp = "otlp"
+
+
+app.add_typer(plugins_commands.app, name="plugins")
+plugins_commands.app.command()(pin)
+app.command()(doctor)
 
 
 @app.callback()
@@ -75,7 +73,7 @@ def demo(
 ) -> None:
     """Launch two plugins, replay a few runs, show each kind of verdict."""
     out = folder or Path(tempfile.mkdtemp(prefix="agent-hooks-demo-"))
-    with _exits():
+    with exits():
         demonstrate(out, Console(highlight=False))
 
 
@@ -102,7 +100,7 @@ def replay_command(
 
     In text form the last line is the summary as one JSON object.
     """
-    with _exits():
+    with exits():
         host = load_host_file(config, plugins=plugins, profile=profile, mode=mode)
         loaded = load_runs(runs)
         target = records or Path(tempfile.mkdtemp(prefix="agent-hooks-")) / "records.ndjson"
@@ -131,19 +129,6 @@ def _tracing(spans: Spans) -> Tracing | None:
             return console_tracing(sys.stderr)
         case Spans.otlp:
             return otlp_tracing()
-
-
-@contextmanager
-def _exits() -> Iterator[None]:
-    """Known failures as one message and an exit code."""
-    try:
-        yield
-    except (HostFileError, ManifestError, RunsError) as exc:
-        print(f"agent-hooks: {exc}", file=sys.stderr)
-        raise typer.Exit(USAGE) from None
-    except PluginStartError as exc:
-        print(f"agent-hooks: {exc}", file=sys.stderr)
-        raise typer.Exit(USAGE if exc.is_configuration else NO_PLUGIN) from None
 
 
 def run() -> None:

@@ -7,6 +7,7 @@ orjson with sorted keys prints RFC 8785 for all but a few numbers and keys.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import orjson
 import rfc8785
@@ -27,8 +28,8 @@ from agent_hooks.core.values import (
     scan,
 )
 
-_DEPTH = 250
-"""Deeper than this orjson refuses to go."""
+DEEPEST: Final = 254
+"""Nested containers; deeper than this orjson refuses to go."""
 
 
 def canonical_json(value: JSON) -> str:
@@ -43,7 +44,7 @@ def canonical_json(value: JSON) -> str:
 
 def canonical_bytes(value: JSON) -> bytes:
     """Like `canonical_json`, as UTF-8."""
-    return encode(value, scan(value, _DEPTH))
+    return encode(value, scan(value, DEEPEST))
 
 
 def encode(value: JSON, flags: int) -> bytes:
@@ -80,10 +81,10 @@ def json_text(value: JSON, flags: int) -> str:
 
 
 def parse(text: str | bytes, max_depth: int) -> JSON:
-    """`values.parse_json`, fast where the text is canonical already.
+    """`values.parse_json`, fast where orjson writes the text as it stands.
 
-    Text that is byte for byte the canonical form of what orjson read from it
-    has no duplicate names and no rounded numbers, so orjson's reading is exact.
+    Then it has no duplicate names and no rounded numbers, and orjson's reading
+    is exact. Integers outside ±(2⁵³−1) go to the strict parser.
     """
     return _parse(text, max_depth, int)
 
@@ -101,11 +102,14 @@ def _parse(text: str | bytes, max_depth: int, parse_int: Callable[[str], int | f
     try:
         written = text.encode() if isinstance(text, str) else text
         value = orjson.loads(written)
-        flags = scan(value, max_depth)
-        if not flags & (BIG_INTEGERS | LARGE_FLOATS) and encode(value, flags) == written:
+        if orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER) == written:
+            if max_depth < DEEPEST:
+                scan(value, max_depth)
             return value
-    except ValueError:
-        pass  # the strict parser says what is wrong
+    except ValueDomainError:
+        raise
+    except (ValueError, TypeError):
+        pass  # the strict parser says what is wrong, or reads what orjson does not
     return parse_json(text, max_depth, parse_int)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from agent_hooks.core import aggregate, path
 from agent_hooks.core.approval import present, settle
@@ -34,8 +34,7 @@ from agent_hooks.core.verdict import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Combined:
+class Combined(NamedTuple):
     """What an emission's verdicts amount to (§7.3).
 
     Attributes:

@@ -37,7 +37,7 @@ class Snapshot:
     many readers there are (identity, wire, peers of a parallel profile).
     """
 
-    __slots__ = ("_frozen", "_texts", "context", "flags", "point", "target_is_member", "wire")
+    __slots__ = ("_texts", "context", "flags", "point", "target_is_member", "views", "wire")
 
     def __init__(
         self, context: AgentContext, point: Point, flags: int, target_is_member: bool
@@ -47,14 +47,12 @@ class Snapshot:
         self.flags = flags
         self.target_is_member = target_is_member
         self.wire: bytes | None = None  # the codec keeps its encoding here
-        self._frozen: bytes | None = None
+        self.views: dict[Any, Snapshot | None] = {}  # and grants what they withhold from it
         self._texts: dict[Path, bytes] = {}
 
     def copy(self) -> AgentContext:
         """A context for one reader alone (§7: its mutations are invisible)."""
-        if self._frozen is None:
-            self._frozen = values.freeze(self.context)
-        copy: AgentContext = values.thaw(self._frozen)
+        copy: AgentContext = values.copied(self.context)
         return copy
 
     def text(self, path: Path) -> bytes:
@@ -85,31 +83,24 @@ class Snapshot:
             ValueDomainError: the new context breaks a bound (§12.3).
             ContextError: the value does not fit its place in the envelope (§4.2).
         """
-        context = {**self.context, "target": target}
-        holder = context
-        for step in self.point.target[:-1]:
-            holder[step] = dict(holder[step])
-            holder = holder[step]
-        holder[self.point.target[-1]] = target
+        context = _with_target(self.context, self.point, target)
         check_envelope(context, context["spec"])
         rest = {name: value for name, value in context.items() if name != "target"}
         folded = Snapshot(context, self.point, values.scan(rest, bounds.max_depth), True)
-        folded.check_size(rest, bounds)
+        folded.check_size(bounds)
         return folded
 
-    def check_size(self, rest: AgentContext, bounds: Bounds) -> None:
+    def check_size(self, bounds: Bounds) -> None:
         """Require the whole context to be within its bound (§12.3).
-
-        Args:
-            rest: the context, without the target where a member holds it too.
 
         Raises:
             ValueDomainError: it is not.
         """
-        size = values.measure(rest, self.flags)
-        if "target" not in rest and size * 2 > bounds.max_bytes:
-            # Only a large context needs its target counted exactly.
-            size += values.measure(self.context["target"], self.flags)
+        if self.flags or not self.target_is_member:
+            size = values.measure(self.context, self.flags)
+        else:  # The target stands there twice, and its text serves the identity and the wire.
+            hollow = _with_target(self.context, self.point, None)
+            size = values.measure(hollow, 0) + 2 * (len(self.target_text()) - len(b"null"))
         if size > bounds.max_bytes:
             raise ValueDomainError("larger than the bound on a context (§12.3)")
 
@@ -125,11 +116,12 @@ def check_context(raw: object, bounds: Bounds, spec: str) -> Snapshot:
     raw = dict(raw)
     try:
         shared = _take_shared_target(raw)
-        rest, flags = values.admit(raw, bounds.max_depth)
-        context = _with_target(rest, shared)
+        context, flags = values.admit(raw, bounds.max_depth)
+        if shared is not None:
+            context["target"] = _member(context, shared)
         point = check_envelope(context, spec)
         snapshot = Snapshot(context, point, flags, shared is not None or _same(context, point))
-        snapshot.check_size(rest, bounds)
+        snapshot.check_size(bounds)
     except ValueDomainError as refusal:
         raise ContextError(public_detail(refusal)) from None
     return snapshot
@@ -150,8 +142,16 @@ def _take_shared_target(raw: AgentContext) -> Point | None:
     return point
 
 
-def _with_target(rest: AgentContext, shared: Point | None) -> AgentContext:
-    return rest if shared is None else {**rest, "target": _member(rest, shared)}
+def _with_target(context: AgentContext, point: Point, target: JSON) -> AgentContext:
+    """The context with another target, in its member too; only what is on the way is new."""
+    context = {**context, "target": target}
+    *way, last = point.target
+    holder = context
+    for step in way:
+        holder[step] = dict(holder[step])
+        holder = holder[step]
+    holder[last] = target
+    return context
 
 
 def _member(context: AgentContext, point: Point) -> JSON:

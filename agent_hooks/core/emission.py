@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent_hooks.core.composition import Combined, compose
 from agent_hooks.core.context import ContextError, Snapshot, check_context
@@ -23,8 +23,7 @@ from agent_hooks.core.verdict import Verdict
 Emission = Generator[Effect, object, "Emitted"]
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(NamedTuple):
     """The outcome of one emission.
 
     Attributes:
@@ -199,8 +198,10 @@ def _record(
         composition=composition,
         declaration=rules.declaration,
         verdicts=tuple(
-            VerdictSummary(index, slot.decision, slot.reason, rules.names[index])
-            for index, slot in enumerate(slots)
+            [
+                VerdictSummary(index, slot.decision, slot.reason, rules.names[index])
+                for index, slot in enumerate(slots)
+            ]
         ),
         fold_truncated=None if composition.profile.is_parallel else truncated,
         resolved_by=resolved_by,

@@ -21,119 +21,119 @@ class ContextError(AgentHooksCoreError):
     """
 
 
-# Rows: member, submember, check, what is expected.
+# Rows: member, submember, type (None: any), check beyond the type, what is expected.
 
-_Row = tuple[str, str | None, Callable[[Any], bool], str]
-
-
-def _is(kind: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) is kind
+_Row = tuple[str, str | None, type | None, Callable[[Any], object] | None, str]
 
 
-def _matches(pattern: str) -> Callable[[Any], bool]:
-    match = re.compile(pattern).fullmatch
-    return lambda value: type(value) is str and match(value) is not None
+def _one_of(*allowed: str) -> Callable[[str], bool]:
+    return lambda value: value in allowed
 
 
-def _one_of(*allowed: str) -> Callable[[Any], bool]:
-    return lambda value: type(value) is str and value in allowed
+def _natural(value: int) -> bool:
+    return 0 <= value <= MAX_SEQUENCE
 
 
-def _natural(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_SEQUENCE
+def _strings(value: list[Any]) -> bool:
+    return all(type(item) is str for item in value)
 
 
-def _filled(value: Any) -> bool:
-    return type(value) is str and value != ""
-
-
-def _anything(_: Any) -> bool:
-    return True
-
-
-def _strings(value: Any) -> bool:
-    return type(value) is list and all(type(item) is str for item in value)
-
-
-def _messages(value: Any) -> bool:
-    return type(value) is list and all(
+def _messages(value: list[Any]) -> bool:
+    return all(
         type(item) is dict and type(item.get("role")) is str and "content" in item for item in value
     )
 
 
-def _model_tool_calls(value: Any) -> bool:
-    return type(value) is list and all(
+def _model_tool_calls(value: list[Any]) -> bool:
+    return all(
         type(item) is dict and type(item.get("name")) is str and type(item.get("args")) is dict
         for item in value
     )
 
 
-_OBJECT = _is(dict)
+_OBJECT = (dict, None, "an object")
+_STRING = (str, None, "a string")
+_FILLED = (str, len, "a string that is not empty")
+_PRESENT = (None, None, "present")
 
 _CORE: tuple[_Row, ...] = (
-    ("spec", None, _matches(r"agent-hooks/\d+\.\d+"), "agent-hooks/<major>.<minor>"),
-    ("interception_point", None, lambda value: type(value) is str and value in POINTS, "one of §3"),
-    ("timestamp", None, _is(str), "an RFC 3339 string"),
-    ("sequence", None, _natural, "an integer >= 0 of 64 bits"),
-    ("agent", None, _OBJECT, "an object"),
-    ("agent", "id", _filled, "a string that is not empty"),
-    ("agent", "framework", _matches(r"[a-z0-9_-]+"), "a string that matches ^[a-z0-9_-]+$"),
-    ("session", None, _OBJECT, "an object"),
-    ("session", "id", _filled, "a string that is not empty"),
-    ("target", None, _anything, "present"),
+    (
+        "spec",
+        None,
+        str,
+        re.compile(r"agent-hooks/\d+\.\d+").fullmatch,
+        "agent-hooks/<major>.<minor>",
+    ),
+    ("interception_point", None, str, POINTS.__contains__, "one of §3"),
+    ("timestamp", None, str, None, "an RFC 3339 string"),
+    ("sequence", None, int, _natural, "an integer >= 0 of 64 bits"),
+    ("agent", None, *_OBJECT),
+    ("agent", "id", *_FILLED),
+    (
+        "agent",
+        "framework",
+        str,
+        re.compile(r"[a-z0-9_-]+").fullmatch,
+        "a string that matches ^[a-z0-9_-]+$",
+    ),
+    ("session", None, *_OBJECT),
+    ("session", "id", *_FILLED),
+    ("target", None, *_PRESENT),
 )
 _MODEL: tuple[_Row, ...] = (
-    ("model", None, _OBJECT, "an object"),
-    ("model", "id", _is(str), "a string"),
+    ("model", None, *_OBJECT),
+    ("model", "id", *_STRING),
 )
 _TOOL: tuple[_Row, ...] = (
-    ("tool_call", None, _OBJECT, "an object"),
-    ("tool_call", "id", _filled, "a string that is not empty"),
-    ("tool_call", "name", _filled, "a string that is not empty"),
-    ("tool_call", "args", _OBJECT, "an object"),
+    ("tool_call", None, *_OBJECT),
+    ("tool_call", "id", *_FILLED),
+    ("tool_call", "name", *_FILLED),
+    ("tool_call", "args", *_OBJECT),
 )
 _CONDITIONAL: dict[str, tuple[_Row, ...]] = {
     "agent_startup": (
-        ("agent_init", None, _OBJECT, "an object"),
-        ("agent_init", "tools_registered", _strings, "an array of strings"),
+        ("agent_init", None, *_OBJECT),
+        ("agent_init", "tools_registered", list, _strings, "an array of strings"),
     ),
     "input": (
-        ("input", None, _OBJECT, "an object"),
-        ("input", "content", _anything, "present"),
-        ("input", "role", _one_of("user", "system", "external"), "user, system or external"),
+        ("input", None, *_OBJECT),
+        ("input", "content", *_PRESENT),
+        ("input", "role", str, _one_of("user", "system", "external"), "user, system or external"),
     ),
     "pre_model_call": (
         *_MODEL,
-        ("messages", None, _messages, "an array of objects with role (a string) and content"),
+        ("messages", None, list, _messages, "an array of objects with role (a string) and content"),
     ),
     "post_model_call": (
         *_MODEL,
-        ("response", None, _OBJECT, "an object"),
-        ("response", "content", _anything, "present"),
+        ("response", None, *_OBJECT),
+        ("response", "content", *_PRESENT),
         (
             "response",
             "tool_calls",
+            list,
             _model_tool_calls,
             "an array of objects with name (a string) and args (an object)",
         ),
-        ("response", "finish_reason", _is(str), "a string"),
+        ("response", "finish_reason", *_STRING),
     ),
     "pre_tool_call": _TOOL,
     "post_tool_call": (
         *_TOOL,
-        ("tool_result", None, _OBJECT, "an object"),
-        ("tool_result", "value", _anything, "present"),
-        ("tool_result", "is_error", _is(bool), "a boolean"),
+        ("tool_result", None, *_OBJECT),
+        ("tool_result", "value", *_PRESENT),
+        ("tool_result", "is_error", bool, None, "a boolean"),
     ),
     "output": (
-        ("output", None, _OBJECT, "an object"),
-        ("output", "content", _anything, "present"),
+        ("output", None, *_OBJECT),
+        ("output", "content", *_PRESENT),
     ),
     "agent_shutdown": (
-        ("summary", None, _OBJECT, "an object"),
+        ("summary", None, *_OBJECT),
         (
             "summary",
             "reason",
+            str,
             _one_of("completed", "error", "cancelled"),
             "completed, error or cancelled",
         ),
@@ -156,14 +156,15 @@ def check_envelope(context: dict[str, Any], spec: str) -> Point:
     """
     point = context.get("interception_point")
     rows = _ENVELOPE.get(point, _CORE) if type(point) is str else _CORE
-    for member, submember, check, expected in rows:
+    for member, submember, kind, check, expected in rows:
         holder: JSON = context
         name = member
         if submember is not None:
             holder, name = context[member], submember
         if name not in holder:
             raise ContextError(f"{_pointer(member, submember)}: missing; expected {expected} (§4)")
-        if not check(holder[name]):
+        value = holder[name]
+        if (kind is not None and type(value) is not kind) or (check and not check(value)):
             raise ContextError(f"{_pointer(member, submember)}: expected {expected} (§4)")
     if context["spec"] != spec:
         raise ContextError("/spec: not the specification version that this emitter was built for")

@@ -19,6 +19,7 @@ from agent_hooks.core.context import (
     check_context,
     public_detail,
 )
+from agent_hooks.core.points import Path
 from agent_hooks.core.values import JSON, ValueDomainError
 
 JCS_SHA256: Final = "jcs-sha256"
@@ -109,6 +110,16 @@ def canonical_projection(snapshot: Snapshot) -> bytes:
     Raises:
         ContextError: the projection is outside I-JSON.
     """
+    target, *pieces = _pieces(snapshot)
+    return target.join(pieces)
+
+
+_TARGET: Final = b"\0"
+"""Stands for the target's text, which may be long; no JSON text holds this byte."""
+
+
+def _pieces(snapshot: Snapshot) -> list[bytes]:
+    """The target's text, and what stands around it in the projection."""
     context = snapshot.context
     agent = context["agent"]
     try:
@@ -116,29 +127,39 @@ def canonical_projection(snapshot: Snapshot) -> bytes:
             "spec": context["spec"],
             "interception_point": context["interception_point"],
             "timestamp": context["timestamp"],
-            "sequence": orjson.Fragment(snapshot.text(("sequence",))),
+            "sequence": _value(snapshot, ("sequence",), context["sequence"]),
             "agent": {"id": agent["id"], "framework": agent["framework"]},
             "session": {"id": context["session"]["id"]},
-            "target": orjson.Fragment(snapshot.target_text()),
+            "target": orjson.Fragment(_TARGET),
         }
         for member, whitelist in snapshot.point.projection.items():
             projected[member] = _project(snapshot, member, whitelist)
+        target = snapshot.target_text()
     except ValueDomainError as refusal:
         raise ContextError(public_detail(refusal)) from None
-    return orjson.dumps(projected, option=orjson.OPT_SORT_KEYS)
+    return [target, *orjson.dumps(projected, option=orjson.OPT_SORT_KEYS).split(_TARGET)]
 
 
 def _project(snapshot: Snapshot, member: str, whitelist: tuple[str, ...] | None) -> JSON:
-    if whitelist is None:
-        return orjson.Fragment(snapshot.text((member,)))
     value = snapshot.context[member]
-    return {
-        name: value[name]
-        if type(value[name]) is str
-        else orjson.Fragment(snapshot.text((member, name)))
-        for name in whitelist
-    }
+    if whitelist is None:
+        return _value(snapshot, (member,), value)
+    return {name: _value(snapshot, (member, name), value[name]) for name in whitelist}
+
+
+def _value(snapshot: Snapshot, path: Path, value: JSON) -> JSON:
+    if snapshot.target_is_member and path == snapshot.point.target:
+        return orjson.Fragment(_TARGET)
+    kind = type(value)
+    if kind is str or kind is bool or (kind is int and not snapshot.flags):
+        return value
+    return orjson.Fragment(snapshot.text(path))
 
 
 def _jcs_sha256(snapshot: Snapshot) -> str:
-    return "sha256:" + sha256(canonical_projection(snapshot)).hexdigest()
+    target, head, *pieces = _pieces(snapshot)
+    digest = sha256(head)
+    for piece in pieces:
+        digest.update(target)
+        digest.update(piece)
+    return "sha256:" + digest.hexdigest()

@@ -81,39 +81,44 @@ def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
 
     Lone surrogates are not looked for: every encoder refuses them.
     """
+    return _scan([value], max_depth, own=False)
+
+
+def _scan(root: list[JSON], max_depth: int, *, own: bool) -> int:
+    """What `scan` says of the one item; with `own`, its containers become the root's own."""
     try:
-        return _scan_items((value,), max_depth + 1, unwrap=True)
+        return _scan_items(root, max_depth + 1, own)
     except RecursionError:
         raise ValueDomainError(TOO_DEEP) from None
+    except ValueDomainError as refusal:
+        raise type(refusal)(refusal.problem, refusal.path[1:]) from None
 
 
-def _scan_items(items: Any, depth: int, unwrap: bool = False) -> int:
+def _scan_items(holder: Any, depth: int, own: bool) -> int:
     if depth == 0:
         raise ValueDomainError(TOO_DEEP)
-    flags = 0
-    pairs = items.items() if type(items) is dict else enumerate(items)
-    for key, item in pairs:
+    flags = _scan_keys(holder) if type(holder) is dict else 0
+    for key, item in holder.items() if type(holder) is dict else enumerate(holder):
         kind = type(item)
         if kind is str or item is None or kind is bool:
             continue
         try:
-            flags |= _scan_item(item, kind, depth)
+            if kind is dict or kind is list:
+                if own:  # taken before it is looked at: what is checked is what is kept
+                    holder[key] = item.copy()
+                flags |= _scan_items(holder[key], depth - 1, own)
+            else:
+                flags |= _scan_number(item, kind)
         except ValueDomainError as refusal:
-            if unwrap:
-                raise
             raise type(refusal)(refusal.problem, (key, *refusal.path)) from None
     return flags
 
 
-def _scan_item(item: Any, kind: type, depth: int) -> int:
+def _scan_number(item: Any, kind: type) -> int:
     if kind is int:
         return 0 if -MAX_SAFE_INTEGER <= item <= MAX_SAFE_INTEGER else BIG_INTEGERS
     if kind is float:
         return _scan_float(item)
-    if kind is dict:
-        return _scan_keys(item) | _scan_items(item, depth - 1)
-    if kind is list:
-        return _scan_items(item, depth - 1)
     raise NotPlainError(f"not a JSON value (Python type {kind.__name__})")
 
 
@@ -146,9 +151,10 @@ def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
     Raises:
         ValueDomainError: as `scan`.
     """
+    root = [value]
     try:
-        copy = thaw(freeze(value))
-        return copy, scan(copy, max_depth)
+        flags = _scan(root, max_depth, own=True)
+        return root[0], flags
     except NotPlainError:
         pass
     try:
@@ -162,17 +168,22 @@ def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
     return copy, scan(copy, max_depth)
 
 
+def copied(value: Any) -> Any:
+    """A dict or list with containers of its own; its scalars cannot change and are shared."""
+    copy = value.copy()
+    for key, item in copy.items() if type(copy) is dict else enumerate(copy):
+        kind = type(item)
+        if kind is dict or kind is list:
+            copy[key] = copied(item)
+    return copy
+
+
 def freeze(value: JSON) -> bytes:
-    """Bytes from which `thaw` makes copies; equal bytes mean equal values (typed)."""
+    """Bytes of a plain value; equal bytes mean equal values (typed, members in order)."""
     try:
         return marshal.dumps(value, 2)
     except ValueError:
         raise NotPlainError("not a tree of plain JSON values") from None
-
-
-def thaw(frozen: bytes) -> JSON:
-    """A fresh copy of what was frozen. Only ever given bytes from `freeze`."""
-    return marshal.loads(frozen)  # noqa: S302 - bytes that this process made, never input
 
 
 def plain(value: JSON, depth: int = 4 * MAX_DEPTH) -> JSON:

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from agent_hooks.core.call import Cancel, Done
 from agent_hooks.core.effects import Consult, Effect, Failed, Invoke, InvokeAll
@@ -19,21 +19,26 @@ from agent_hooks.core.emission import Emission, Emitted
 from agent_hooks.core.reasons import HostError
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One thing to ask: how, for how long, and what silence means.
+class Question(Protocol):
+    """One thing to ask: how, for how long, and what silence means."""
 
-    Attributes:
-        ask: asks and waits, where that is cheaper; bounds itself by `timeout`.
-    """
+    @property
+    def timeout(self) -> float | None:
+        """Seconds; None waits for ever."""
 
-    start: Callable[[Done], Cancel]
-    timeout: float | None
-    silence: HostError
-    ask: Callable[[], object] | None = None
+    @property
+    def silence(self) -> HostError:
+        """The failure that no answer in time is."""
+
+    @property
+    def ask(self) -> Callable[[], object] | None:
+        """Asks and waits, where that is cheaper; bounds itself by `timeout`."""
+
+    def start(self, done: Done) -> Cancel:
+        """Ask; `done` takes the answer."""
 
 
-Plan = Callable[[Effect], list[Question]]
+Plan = Callable[[Effect], Sequence[Question]]
 """The questions of an effect: one, or one per interceptor for InvokeAll."""
 
 
@@ -74,7 +79,7 @@ async def adrive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | 
         try:
             for question in plan(effect):
                 waiters.append(_Waiter(question, loop))
-            reply = _answer(effect, [await waiter.future for waiter in waiters])
+            reply = _answer(effect, await _replies(waiters))
         except BaseException as exc:  # noqa: BLE001 - cancelled: record first, then re-raise
             interruption = exc
             reply = _given_up(effect)
@@ -83,18 +88,48 @@ async def adrive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | 
                 waiter.close()
 
 
+async def _replies(waiters: list[_Waiter]) -> list[object]:
+    """What was answered to each question, or what its silence means."""
+    silent = [waiter for waiter in waiters if not waiter.replies]
+    if silent:
+        # The tasks just started take their first steps in this turn of the loop; what
+        # needs no more of them needs no timer and no future.
+        await asyncio.sleep(0)
+        for future in [waiter.wait() for waiter in silent if not waiter.replies]:
+            await future
+    return [waiter.replies[0] for waiter in waiters]
+
+
 class _Waiter:
     """One question on an event loop."""
 
-    __slots__ = ("_cancel", "_loop", "_silence", "_thread", "_timer", "future")
+    __slots__ = (
+        "_began",
+        "_cancel",
+        "_future",
+        "_loop",
+        "_question",
+        "_thread",
+        "_timer",
+        "replies",
+    )
 
     def __init__(self, question: Question, loop: asyncio.AbstractEventLoop) -> None:
-        self.future: asyncio.Future[object] = loop.create_future()
+        self.replies: list[object] = []  # the first one counts
         self._loop = loop
         self._thread = threading.get_ident()
-        self._silence = question.silence
+        self._question = question
+        self._future: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = loop.time()
         self._cancel: Cancel | None = question.start(self._done)
-        self._timer = question.timeout and loop.call_later(question.timeout, self._time_out)
+
+    def wait(self) -> asyncio.Future[None]:
+        """Done once there is an answer, or time is up."""
+        self._future = self._loop.create_future()
+        if (timeout := self._question.timeout) is not None:
+            self._timer = self._loop.call_at(self._began + timeout, self._time_out)
+        return self._future
 
     def _done(self, reply: object) -> None:
         if threading.get_ident() == self._thread:
@@ -106,12 +141,13 @@ class _Waiter:
             return  # the loop is closed: nobody waits any more
 
     def _settle(self, reply: object) -> None:
-        if not self.future.done():  # a late answer is dropped
-            self.future.set_result(reply)
+        self.replies.append(reply)
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
 
     def _time_out(self) -> None:
-        if not self.future.done():
-            self.future.set_result(Failed(self._silence, "no answer in time"))
+        if not self.replies:
+            self._settle(Failed(self._question.silence, "no answer in time"))
             self._give_up(True)
 
     def _give_up(self, timed_out: bool) -> None:
@@ -121,11 +157,10 @@ class _Waiter:
 
     def close(self) -> None:
         """Give up what is still open."""
-        if self._timer:
+        if self._timer is not None:
             self._timer.cancel()
-        if not self.future.done() or self.future.cancelled():
+        if not self.replies:
             self._give_up(False)
-            self.future.cancel()
 
 
 def drive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | None]:
@@ -143,8 +178,8 @@ def drive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | None]:
         blockers: list[_Blocker] = []
         try:
             questions = plan(effect)
-            if len(questions) == 1 and questions[0].ask is not None:
-                reply = _answer(effect, [questions[0].ask()])
+            if len(questions) == 1 and (ask := questions[0].ask) is not None:
+                reply = _answer(effect, [ask()])
                 continue
             blockers = [_Blocker(question) for question in questions]
             reply = _answer(effect, [blocker.wait() for blocker in blockers])

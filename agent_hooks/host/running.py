@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from agent_hooks.core.approval import ApprovalRequest
 from agent_hooks.core.call import Call, Cancel, Done
 from agent_hooks.core.context import Snapshot
 from agent_hooks.core.effects import Consult, Effect, Failed, Invoke, InvokeAll, Rules
@@ -96,7 +97,7 @@ class Registered:
 class Running:
     """Turns the effects of one emission into questions."""
 
-    __slots__ = ("_asked", "_id", "_resolver", "_rules", "observation")
+    __slots__ = ("_id", "_resolver", "asked", "observation", "rules")
 
     def __init__(
         self,
@@ -105,108 +106,127 @@ class Running:
         resolver: tuple[StartResolve, float | None] | None,
         observation: Observation | None,
     ) -> None:
-        self._rules = rules
-        self._asked = asked
-        self._resolver = resolver
-        self._id = f"{random.getrandbits(128):032x}"
+        self.rules = rules
+        self.asked = asked
         self.observation = observation
+        self._resolver = resolver
+        self._id: str | None = None
 
-    def questions(self, effect: Effect) -> list[Question]:
+    @property
+    def id(self) -> str:
+        """The same for every call of the emission."""
+        if self._id is None:
+            self._id = f"{random.getrandbits(128):032x}"
+        return self._id
+
+    def questions(self, effect: Effect) -> Sequence[Question]:
         """What to ask for an effect, in registration order."""
         match effect:
             case Invoke():
-                return [self._question(effect.index, effect)]
+                return [_Asking(self, effect.index, effect.snapshot)]
             case InvokeAll():
-                return [self._question(index, effect) for index in range(effect.count)]
+                return [_Asking(self, index, effect.snapshot) for index in range(effect.count)]
             case Consult():
-                return [self._consultation(effect)]
+                assert self._resolver is not None  # the core consults only where there is one
+                return [_Consulting(effect.request, *self._resolver)]
 
-    def _question(self, index: int, effect: Invoke | InvokeAll) -> Question:
-        asked = self._asked[index]
-        asking = _Asking(self, index, asked, effect.snapshot)
-        ask = asking.ask if asked.ask is not None else None
-        return Question(asking.start, asked.timeout, HostError.INTERCEPTOR_TIMEOUT, ask)
 
-    def call(self, index: int, asked: Registered, snapshot: Snapshot) -> Call:
-        """One interceptor's call, traced if anybody traces."""
-        traceparent = _traceparent(snapshot.context.get("trace"))
-        if self.observation is not None:
-            traced = self.observation.calling(index, asked.name, asked.remote)
-            traceparent = traced or traceparent
-        return Call(
-            snapshot,
-            self._id,
-            self._rules.mode,
-            self._rules.resolver,
-            asked.timeout if asked.timeout is not None else _FOREVER,
-            traceparent,
-        )
+class _Consulting:
+    """The resolver about to be asked; its failure leaves the deny standing (§9)."""
 
-    def _consultation(self, effect: Consult) -> Question:
-        assert self._resolver is not None  # the core consults only where one is registered
-        resolver, timeout = self._resolver
+    silence = HostError.APPROVAL_RESOLVER_FAILED
+    ask = None
 
-        def start(done: Done) -> Cancel:
-            try:
-                return resolver(effect.request, timeout if timeout is not None else _FOREVER, done)
-            except Exception as exc:  # noqa: BLE001 - §9: a failure leaves the deny standing
-                done(Failed(HostError.APPROVAL_RESOLVER_FAILED, f"raised {type(exc).__name__}"))
-                return _nothing
+    def __init__(
+        self, request: ApprovalRequest, resolver: StartResolve, timeout: float | None
+    ) -> None:
+        self.timeout = timeout
+        self._request = request
+        self._resolver = resolver
 
-        return Question(start, timeout, HostError.APPROVAL_RESOLVER_FAILED)
+    def start(self, done: Done) -> Cancel:
+        timeout = self.timeout if self.timeout is not None else _FOREVER
+        try:
+            return self._resolver(self._request, timeout, done)
+        except Exception as exc:  # noqa: BLE001 - §9
+            done(Failed(self.silence, f"raised {type(exc).__name__}"))
+            return _nothing
 
 
 class _Asking:
     """One interceptor about to be asked; its failures are values in its slot (§6.3)."""
 
-    __slots__ = ("_asked", "_index", "_running", "_snapshot")
+    __slots__ = ("_asked", "_index", "_running", "_traced", "snapshot")
 
-    def __init__(self, running: Running, index: int, asked: Registered, snapshot: Snapshot) -> None:
+    silence = HostError.INTERCEPTOR_TIMEOUT
+
+    def __init__(self, running: Running, index: int, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self._running = running
         self._index = index
-        self._asked = asked
-        self._snapshot = snapshot
+        self._asked = running.asked[index]
+        self._traced: str | None = None
+
+    @property
+    def timeout(self) -> float | None:
+        return self._asked.timeout
+
+    @property
+    def ask(self) -> Callable[[], object] | None:
+        return None if self._asked.ask is None else self._ask
 
     def start(self, done: Done) -> Cancel:
-        observed = self._observed(done)
+        observation = self._running.observation
+        if observation is not None:
+            self._begin(observation)
+            done = self._observed(observation, done)
         try:
-            return self._observed_cancel(self._asked.start(self._call(), observed))
+            cancel = self._asked.start(self, done)
         except Exception as exc:  # noqa: BLE001 - §6.3
-            observed(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
+            done(Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}"))
             return _nothing
+        return cancel if observation is None else self._observed_cancel(observation, cancel)
 
-    def ask(self) -> object:
+    def _ask(self) -> object:
         assert self._asked.ask is not None
+        observation = self._running.observation
+        if observation is not None:
+            self._begin(observation)
         try:
-            reply = self._asked.ask(self._call())
+            reply = self._asked.ask(self.call())
         except Exception as exc:  # noqa: BLE001 - §6.3
             reply = Failed(HostError.INTERCEPTOR_FAILED, f"raised {type(exc).__name__}")
-        if self._running.observation is not None:
-            self._running.observation.called(self._index, reply)
+        if observation is not None:
+            observation.called(self._index, reply)
         return reply
 
-    def _call(self) -> Call:
-        return self._running.call(self._index, self._asked, self._snapshot)
+    def call(self) -> Call:
+        """The call for an interceptor that takes one; plain functions take a context only."""
+        rules = self._running.rules
+        return Call(
+            self.snapshot,
+            self._running.id,
+            rules.mode,
+            rules.resolver,
+            self.timeout if self.timeout is not None else _FOREVER,
+            self._traced or _traceparent(self.snapshot.context.get("trace")),
+        )
 
-    def _observed(self, done: Done) -> Done:
-        observation, index = self._running.observation, self._index
-        if observation is None:
-            return done
+    def _begin(self, observation: Observation) -> None:
+        asked = self._asked
+        self._traced = observation.calling(self._index, asked.name, asked.remote)
 
+    def _observed(self, observation: Observation, done: Done) -> Done:
         def observed(reply: object) -> None:
-            observation.called(index, reply)
+            observation.called(self._index, reply)
             done(reply)
 
         return observed
 
-    def _observed_cancel(self, cancel: Cancel) -> Cancel:
-        observation, index = self._running.observation, self._index
-        if observation is None:
-            return cancel
-
+    def _observed_cancel(self, observation: Observation, cancel: Cancel) -> Cancel:
         def observed(timed_out: bool) -> None:
             if timed_out:  # before the interceptor says that it was cancelled
-                observation.called(index, Failed(HostError.INTERCEPTOR_TIMEOUT))
+                observation.called(self._index, Failed(HostError.INTERCEPTOR_TIMEOUT))
             cancel(timed_out)
 
         return observed

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from agent_hooks.core.approval import ApprovalRequest
 from agent_hooks.core.call import Call, Cancel, Done, Startable
+from agent_hooks.core.context import Snapshot
 from agent_hooks.core.effects import Failed
 from agent_hooks.core.reasons import HostError
 from agent_hooks.host.workers import WORKERS
@@ -27,7 +28,18 @@ class RemoteResolving(Protocol):
         ...
 
 
-Start = Callable[[Call, Done], Cancel]
+class Asking(Protocol):
+    """One interceptor about to be asked."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The context."""
+
+    def call(self) -> Call:
+        """All there is to know, for an interceptor that is no plain function."""
+
+
+Start = Callable[[Asking, Done], Cancel]
 StartResolve = Callable[[ApprovalRequest, float, Done], Cancel]
 
 
@@ -48,14 +60,14 @@ def starter(interceptor: object, name: str | None, *, tasks: bool) -> Start:
     if isinstance(interceptor, type):
         raise TypeError(f"{interceptor.__name__} is a class: register an instance of it")
     if isinstance(interceptor, Startable):
-        return interceptor.start
+        return lambda asking, done: interceptor.start(asking.call(), done)
     judge = getattr(interceptor, "intercept", None)
     if not callable(judge):
         raise TypeError(
             f"{type(interceptor).__name__} is no interceptor: it has no intercept(context)"
         )
     run = _runner(judge, HostError.INTERCEPTOR_FAILED, name, tasks)
-    return lambda call, done: run(call.snapshot.copy, done)
+    return lambda asking, done: run(asking.snapshot.copy, done)
 
 
 def resolve_starter(resolver: object, *, tasks: bool) -> StartResolve:

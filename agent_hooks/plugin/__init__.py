@@ -16,9 +16,11 @@ if __name__ == "__main__":
 
 from agent_hooks.core.approval import ApprovalOutcome, ApprovalRequest, ApprovalResolution
 from agent_hooks.core.context import AgentContext
+from agent_hooks.core.grants import Right
 from agent_hooks.core.points import InterceptionPoint
 from agent_hooks.core.verdict import ALLOW, Decision, Evidence, Transform, Verdict, Warning
 from agent_hooks.plugin.author import ConfigError, Interceptor
+from agent_hooks.plugin.honoured import Honoured, honoured
 from agent_hooks.plugin.server import serve
 
 __all__ = [
@@ -30,10 +32,13 @@ __all__ = [
     "ConfigError",
     "Decision",
     "Evidence",
+    "Honoured",
     "InterceptionPoint",
     "Interceptor",
+    "Right",
     "Transform",
     "Verdict",
     "Warning",
+    "honoured",
     "serve",
 ]

@@ -18,6 +18,7 @@ from agent_hooks.core.context import SPEC_VERSION
 from agent_hooks.core.values import MAX_DEPTH, ValueDomainError
 from agent_hooks.core.verdict import Verdict, VerdictError, check_verdict
 from agent_hooks.plugin.author import Author, ConfigError, check_config
+from agent_hooks.plugin.honoured import honouring
 from agent_hooks.v1 import approval_pb2, interceptor_pb2, plugin_pb2, verdict_pb2
 from agent_hooks.wire.approval import decode_resolve, encode_resolution
 from agent_hooks.wire.context import decode_context
@@ -191,7 +192,8 @@ class PluginServer:
             context = decode_context(request.context)
         except WireError as refusal:
             call.abort(grpc.StatusCode.INVALID_ARGUMENT, str(refusal))
-        returned = self._judge("intercept", context, call)
+        with honouring(request):
+            returned = self._judge("intercept", context, call)
         try:
             return check_verdict(returned)
         except VerdictError as refusal:

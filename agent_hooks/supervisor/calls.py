@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -16,10 +17,12 @@ from agent_hooks.core.effects import Failed
 from agent_hooks.core.reasons import HostError
 from agent_hooks.supervisor.pending import Counters, Pending, nowhere
 from agent_hooks.supervisor.settings import Settings
-from agent_hooks.supervisor.streams import Live
+from agent_hooks.supervisor.streams import Live, Stream
+from agent_hooks.supervisor.watchdog import WATCHDOG
 
 _log = logging.getLogger("agent_hooks.supervisor")
 
+_SILENCE = Failed(HostError.INTERCEPTOR_TIMEOUT, "no answer in time")
 _LEEWAY = 0.25
 """Seconds by which gRPC's own deadline lies after the host's: the host's clock decides."""
 
@@ -43,13 +46,13 @@ class Calls:
         self._live: Live | None = None
         self._closed: str | None = None
         self._waiting: deque[Pending] = deque()
-        self._in_flight: set[Pending] = set()
         self._pid = os.getpid()
 
     @property
     def in_flight(self) -> int:
-        """Calls sent and not yet over."""
-        return len(self._in_flight)
+        """Calls sent to the present launch and not yet over."""
+        live = self._live
+        return len(live.in_flight) if live is not None else 0
 
     @property
     def waiting(self) -> int:
@@ -85,10 +88,9 @@ class Calls:
         if isinstance(place, Failed):
             return place
         try:
-            if place is None:
-                self.pump()
-            elif not self._send_on_stream(pending, place):
+            if place is not None:
                 return self._ask(pending, place)
+            self.pump()
             if answered.acquire(timeout=max(pending.deadline - time.monotonic(), 0.0)):
                 return replies[0]
         except BaseException:
@@ -96,7 +98,7 @@ class Calls:
             self._leave(pending)
             raise
         self.cancel(pending, timed_out=True)
-        return Failed(HostError.INTERCEPTOR_TIMEOUT, "no answer in time")
+        return _SILENCE
 
     def _claim(self, pending: Pending) -> Live | Failed | None:
         """A place in flight, a refusal, or None: the call waits."""
@@ -106,39 +108,51 @@ class Calls:
             refusal = self._closed or self._misfit(pending)
             live = None if refusal is not None or self._waiting else self._place()
             if live is not None:
-                self._in_flight.add(pending)
+                live.carry(pending)
                 return live
             if refusal is None and len(self._waiting) < self._settings.waiting:
                 self._waiting.append(pending)
                 return None
-            if refusal is None:
-                refusal = f"{len(self._waiting)} calls are waiting already"
+            refusal = refusal or f"{len(self._waiting)} calls are waiting already"
         return self._refusal(refusal)
 
     def _ask(self, pending: Pending, live: Live) -> object:
+        pending.done = nowhere  # whoever asks has the answer from here
         reply: object
         try:
-            data = live.blocking(
-                pending.request,
-                timeout=max(pending.deadline - time.monotonic(), 0.0),
-                metadata=live.metadata_of(pending),
-            )
-            reply = pending.read(data)
-        except grpc.RpcError as error:
-            reply = pending.failure(error)
-        except ValueError as exc:  # the channel is being closed
+            stream = live.streams.take() if live.streams is not None else None
+            if stream is None:
+                reply = self._ask_unary(pending, live)
+            else:
+                reply = self._ask_on(stream, pending)
+        except (ValueError, RuntimeError) as exc:  # the channel is being closed, or no thread
             reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
         if isinstance(reply, Failed) and reply.reason is HostError.INTERCEPTOR_TIMEOUT:
             self.cancel(pending, timed_out=True)
             self._leave(pending)
-        else:
-            pending.done = nowhere
-            self._finish(pending, reply)
-        return reply
+            return reply
+        return reply if self._finish(pending, reply) else _SILENCE
+
+    def _ask_on(self, stream: Stream, pending: Pending) -> object:
+        WATCHDOG.watch(pending, partial(self.cancel, pending, timed_out=True))
+        try:
+            return stream.ask(pending)
+        finally:
+            WATCHDOG.forget(pending)
+
+    def _ask_unary(self, pending: Pending, live: Live) -> object:
+        remaining = max(pending.deadline - time.monotonic(), 0.0)
+        try:
+            data = live.blocking(
+                pending.request, timeout=remaining, metadata=live.metadata_of(pending)
+            )
+        except grpc.RpcError as error:
+            return pending.failure(error)
+        return pending.read(data)
 
     def _leave(self, pending: Pending) -> None:
         with self._lock:
-            self._in_flight.discard(pending)
+            pending.leave()
         self.pump()
 
     def cancel(self, pending: Pending, timed_out: bool) -> None:
@@ -149,7 +163,7 @@ class Calls:
             if pending.over:
                 return
             pending.over = True
-            sent = pending in self._in_flight
+            sent = pending.is_sent
             if not sent and pending in self._waiting:
                 self._waiting.remove(pending)
             if timed_out:
@@ -161,11 +175,13 @@ class Calls:
             self._on_answered(False)
 
     def open(self, live: Live) -> None:
-        """The plugin is ready: send what waited."""
+        """A launch is ready: send what waited. What another has in flight stays with it."""
         with self._lock:
-            self._live = live
+            before, self._live = self._live, live
             self._closed = None
             self.timeouts_in_a_row = 0
+        if before is not None:
+            before.close()
         self.pump()
 
     def lose(self) -> None:
@@ -178,12 +194,10 @@ class Calls:
     def close(self, why: str) -> None:
         """Fail what waits, and everything from now on, at once."""
         with self._lock:
-            live, self._live = self._live, None
             self._closed = why
             waiting = list(self._waiting)
             self._waiting.clear()
-        if live is not None:
-            live.close()
+        self.lose()
         for pending in waiting:
             pending.done(self._refusal(why))
 
@@ -201,7 +215,7 @@ class Calls:
     def _place(self) -> Live | None:
         """The launch that one more call may be sent to, if there is one."""
         live = self._live
-        if live is None or len(self._in_flight) >= live.limit:
+        if live is None or len(live.in_flight) >= live.limit:
             return None
         # One that is dead or dying is not called: its successor will be.
         return live if live.pulse.beats() else None
@@ -218,7 +232,7 @@ class Calls:
                     continue
                 misfit = self._misfit(pending)
                 if misfit is None:
-                    self._in_flight.add(pending)
+                    live.carry(pending)
             if misfit is None:
                 self._send(pending, live)
             else:
@@ -243,10 +257,13 @@ class Calls:
     def _send_on_stream(self, pending: Pending, live: Live) -> bool:
         """Whether it needs no unary call any more."""
         try:
-            return live.streams is not None and live.streams.send(pending, self._finish)
+            stream = live.streams.take() if live.streams is not None else None
+            if stream is not None:
+                stream.start(pending, self._finish)
         except Exception as exc:  # noqa: BLE001 - as above; or no thread can be started
             self._finish(pending, Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__))
             return True
+        return stream is not None
 
     def _answered(self, pending: Pending, call: Any) -> None:
         """On gRPC's thread."""
@@ -257,9 +274,10 @@ class Calls:
             reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
         self._finish(pending, reply)
 
-    def _finish(self, pending: Pending, reply: object) -> None:
+    def _finish(self, pending: Pending, reply: object) -> bool:
+        """Take a call's end; whether it still counts."""
         with self._lock:
-            self._in_flight.discard(pending)
+            pending.leave()
             first = not pending.over
             pending.over = True
             if first and isinstance(reply, Failed):
@@ -274,6 +292,7 @@ class Calls:
                 self._on_answered(True)
             pending.done(reply)
         self.pump()
+        return first
 
     def _refusal(self, why: str) -> Failed:
         self.counters.refused += 1

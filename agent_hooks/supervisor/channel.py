@@ -10,6 +10,7 @@ import grpc
 
 from agent_hooks.core.context import SPEC_VERSION
 from agent_hooks.supervisor.logs import printable
+from agent_hooks.supervisor.secrets import NO_SECRETS, Secrets
 from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.plugin import (
     APPROVAL_RESOLVER,
@@ -56,6 +57,8 @@ class ConfigRefusedError(HandshakeError):
 class PluginChannel:
     """A fresh channel per launch: an old one's back-off cannot delay a new process.
 
+    What the plugin says to Describe or Configure is quoted without `secrets`.
+
     Built on the synchronous stack, whose futures serve every thread and every
     event loop alike.
     """
@@ -63,6 +66,7 @@ class PluginChannel:
     def __init__(self, socket_path: Path, token: str) -> None:
         self._channel = grpc.insecure_channel(f"unix:{socket_path}", options=_OPTIONS)
         self.metadata = ((TOKEN_METADATA, token),)
+        self.secrets = NO_SECRETS
 
     def method(self, path: str) -> Any:
         """A unary call of raw bytes: called, it blocks; its `future` does not."""
@@ -130,7 +134,7 @@ class PluginChannel:
         try:
             return await self._call(_PLUGIN + name, request, timeout)
         except grpc.RpcError as error:
-            code, details = _code(error), _details(error)
+            code, details = _code(error), _details(error, self.secrets)
         if name == "Configure" and code is grpc.StatusCode.INVALID_ARGUMENT:
             raise ConfigRefusedError(f"its configuration is refused:\n{details}")
         raise HandshakeError(f"{name}: {code.name}: {details}")
@@ -160,7 +164,8 @@ def _code(error: grpc.RpcError) -> grpc.StatusCode:
     return code or grpc.StatusCode.UNKNOWN
 
 
-def _details(error: grpc.RpcError) -> str:
-    """The plugin's own text, fit for a terminal."""
+def _details(error: grpc.RpcError, secrets: Secrets) -> str:
+    """The plugin's own text, fit for a terminal, and for anybody's eyes."""
     details = (error.details() if isinstance(error, grpc.Call) else "") or ""
+    details = secrets.hide_text(details)  # before it is cut: half a secret is one, too
     return "\n".join(printable(line) for line in details[:_MAX_DETAILS].splitlines())

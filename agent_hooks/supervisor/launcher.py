@@ -7,15 +7,18 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_WARDEN = Path(__file__).with_name("warden.py")
+from agent_hooks.supervisor.isolation import Confinement
+
+_WARDEN = Path(__file__).parent / "warden" / "warden.py"
 MAX_MESSAGE = 1 << 20
 _WARDEN_PATIENCE = 5.0
 """Seconds in which a warden answers, or ends."""
@@ -52,17 +55,22 @@ class Launcher:
     _warden: subprocess.Popen[bytes] | None = None
     _launches: dict[int, Launched] = field(default_factory=dict)
     _count: int = 0
+    _folders: set[Path] = field(default_factory=set)
 
     async def launch(
         self,
-        argv: Sequence[str],
-        env: Mapping[str, str],
+        confinement: Confinement,
         cwd: Path,
         limits: Mapping[str, int],
         stdin: int,
         log: int,
     ) -> tuple[Launched, int]:
         """Start a program; the two descriptors become its standard input and its outputs.
+
+        Args:
+            confinement: the program, and what its isolation level needs.
+            cwd: its working directory, in the launch's own folder.
+            limits: address_space and disk in bytes; open_files.
 
         Raises:
             LaunchError: not found, not executable, or no warden.
@@ -74,12 +82,13 @@ class Launcher:
         command = {
             "op": "spawn",
             "id": launched.id,
-            "argv": list(argv),
-            "env": dict(env),
+            "argv": list(confinement.command),
+            "env": dict(confinement.environment),
             "cwd": str(cwd),
             "limits": dict(limits),
+            "level": confinement.level,
         }
-        fds = array.array("i", [stdin, log])
+        fds = array.array("i", [stdin, log, *confinement.descriptors])
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds.tobytes())]
         try:
             control.sendmsg([json.dumps(command).encode()], ancillary)
@@ -98,6 +107,14 @@ class Launcher:
             message = {"op": "signal", "id": launched.id, "signal": number}
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps(message).encode())
+
+    def remove(self, folder: Path) -> None:
+        """Remove a launch's folder; with a later one, where no descriptor is left to do it."""
+        self._folders.add(folder)
+        for one in tuple(self._folders):
+            shutil.rmtree(one, ignore_errors=True)
+            if not one.exists():
+                self._folders.discard(one)
 
     def close(self) -> None:
         """End the warden, and with it whatever is still running."""
@@ -178,6 +195,8 @@ class Launcher:
 
 
 def _how(message: dict[str, Any]) -> str:
+    if "why" in message:
+        return f"was killed: {message['why']}"
     if message["code"] == os.CLD_EXITED:
         return f"exited with status {message['status']}"
     return f"was killed by signal {message['status']}"

@@ -7,26 +7,23 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
 import signal
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from agent_hooks.core.canonical import json_text
-from agent_hooks.core.values import ValueDomainError, admit
+from agent_hooks.supervisor.binding import Binding, check_fit
 from agent_hooks.supervisor.channel import (
     METHODS,
     PROTOCOL_VERSION,
-    ConfigRefusedError,
     HandshakeError,
     PluginChannel,
 )
+from agent_hooks.supervisor.config import config_text
+from agent_hooks.supervisor.integrity import IntegrityError, prepare
+from agent_hooks.supervisor.isolation import Confinement, IsolationError, confinement
 from agent_hooks.supervisor.launcher import Launched, Launcher, LaunchError
-from agent_hooks.supervisor.logs import LogPipe
-from agent_hooks.supervisor.manifest import Limits, Manifest
+from agent_hooks.supervisor.logs import LogPipe, PluginLog
+from agent_hooks.supervisor.manifest import Limits
 from agent_hooks.supervisor.peer import Pulse, check_peer, listening
 from agent_hooks.supervisor.settings import Settings
 from agent_hooks.supervisor.streams import Live, Streams
@@ -35,37 +32,28 @@ from agent_hooks.wire.plugin import INTERCEPT_STREAM, INTERCEPTOR, Description
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """All that a plugin inherits of the host's environment."""
 
-_MAX_SOCKET_PATH = 100
+MAX_SOCKET_PATH = 100
+"""Bytes; the kernel takes 107."""
 _MAX_CONCURRENCY = 1024
 _KILL_PATIENCE = 5.0
+_DESCRIPTORS = 32
+"""More than a launch needs: pipes, channel, what its level takes."""
 _POLL = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """One use of a plugin: its own configuration, its own process.
-
-    Attributes:
-        id: the host's name for it, in records and logs.
-        config: JSON object handed over by Configure.
-        timeout: seconds for one call; None takes the manifest's.
-        points: where it is bound; None takes the manifest's.
-    """
-
-    id: str
-    manifest: Manifest
-    config: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float | None = None
-    points: tuple[str, ...] | None = None
 
 
 class Life:
     """The resources of one launch: process, socket, channel, log, folder."""
 
     def __init__(
-        self, binding: Binding, settings: Settings, launcher: Launcher, home: Path
+        self,
+        binding: Binding,
+        settings: Settings,
+        launcher: Launcher,
+        home: Path,
+        log: PluginLog,
     ) -> None:
         self._binding = binding
+        self._plugin_log = log
         self._settings = settings
         self._launcher = launcher
         self._home = home
@@ -76,8 +64,20 @@ class Life:
         self._launched: Launched | None = None
         self._log: LogPipe | None = None
         self._described: Description | None = None
+        self._live: Live | None = None
+        self._channel: PluginChannel | None = None
         self.pid = 0
-        self.channel = PluginChannel(self._socket, self._token)
+
+    @property
+    def channel(self) -> PluginChannel:
+        """To the plugin, once it is launched."""
+        assert self._channel is not None
+        return self._channel
+
+    @property
+    def kind(self) -> str:
+        """What it judges; "" before it is ready."""
+        return self._described.kind if self._described is not None else ""
 
     @property
     def exited(self) -> asyncio.Future[str]:
@@ -91,30 +91,68 @@ class Life:
         Raises:
             LaunchError: it cannot be started.
         """
-        if len(str(self._socket)) > _MAX_SOCKET_PATH:
+        if len(str(self._socket)) > MAX_SOCKET_PATH:
             raise LaunchError(
-                f"the socket's path would be longer than {_MAX_SOCKET_PATH} bytes: "
+                f"the socket's path would be longer than {MAX_SOCKET_PATH} bytes: "
                 "set TMPDIR to a shorter folder"
             )
+        with contextlib.ExitStack() as opened:
+            try:
+                await self._launch(opened)
+            except OSError as exc:  # of the host's own: no descriptors, no disk
+                raise LaunchError(f"the host cannot prepare its launch ({exc.strerror})") from None
+        self._pulse = Pulse(self.pid)
+
+    async def _launch(self, opened: contextlib.ExitStack) -> None:
+        # Descriptors first: where there are none left, nothing has to be removed again,
+        # and gRPC is not asked for a channel, which would abort the process.
+        _require_descriptors(_DESCRIPTORS)
+        self._channel = PluginChannel(self._socket, self._token)
+        self._log = LogPipe(self._plugin_log, asyncio.get_running_loop())
+        opened.callback(os.close, self._log.write_end)
+        stdin, self._stdin = os.pipe2(os.O_CLOEXEC)
+        opened.callback(os.close, stdin)
+        os.write(self._stdin, json.dumps({"token": self._token}).encode() + b"\n")
         for folder in (self._home, self._home / "work", self._home / "tmp"):
             folder.mkdir(mode=0o700)
-        loop = asyncio.get_running_loop()
-        self._log = LogPipe(self._binding.id, self._settings.max_log_line, loop)
-        stdin, self._stdin = os.pipe2(os.O_CLOEXEC)
+        command = await self._program()
+        self._launched, self.pid = await self._launcher.launch(
+            await asyncio.to_thread(self._confine, command, opened),
+            self._home / "work",
+            _limits(self._binding.manifest.limits),
+            stdin,
+            self._log.write_end,
+        )
+
+    def _confine(self, command: tuple[str, ...], opened: contextlib.ExitStack) -> Confinement:
+        """What the manifest's isolation level needs, open until the launch is made."""
+        manifest = self._binding.manifest
+        folders = [self._home / "program"] if manifest.files else [manifest.folder]
+        made = confinement(
+            manifest.isolation,
+            command,
+            self._environment(),
+            self._home,
+            [*filter(None, folders), *manifest.reads],
+            manifest.limits.disk_mb << 20,
+        )
         try:
-            os.write(self._stdin, json.dumps({"token": self._token}).encode() + b"\n")
-            self._launched, self.pid = await self._launcher.launch(
-                self._binding.manifest.command,
-                self._environment(),
-                self._home / "work",
-                _limits(self._binding.manifest.limits),
-                stdin,
-                self._log.write_end,
+            return opened.enter_context(made)
+        except IsolationError as exc:
+            raise LaunchError(str(exc)) from None
+
+    async def _program(self) -> tuple[str, ...]:
+        """The command, its files checked; on a thread, since the loop has others to serve."""
+        manifest = self._binding.manifest
+        if manifest.folder is None:
+            return manifest.command
+        copy = self._home / "program"
+        try:
+            return await asyncio.to_thread(
+                prepare, manifest.command, manifest.folder, manifest.files, copy
             )
-        finally:
-            os.close(stdin)
-            os.close(self._log.write_end)
-        self._pulse = Pulse(self.pid)
+        except IntegrityError as exc:
+            raise LaunchError(str(exc)) from None
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -146,11 +184,16 @@ class Life:
                 )
             await asyncio.sleep(_POLL)
         check_peer(listener, self.pid)
+        if binding.manifest.isolation == "isolated":  # what was launched is bubblewrap
+            assert self._pulse is not None
+            self._pulse.close()
+            self._pulse = Pulse(listener)
         self._described = await self.channel.describe(max(deadline - time.monotonic(), 0.1))
-        _check_points(binding, self._described)
-        await self.channel.configure(
-            binding.id, _config_text(binding.config), settings.configure_timeout
-        )
+        check_fit(binding, self._described)
+        text, known = await asyncio.to_thread(config_text, binding.config)
+        assert self._log is not None
+        self._log.secrets = self.channel.secrets = known
+        await self.channel.configure(binding.id, text, settings.configure_timeout)
 
     def live(self) -> Live:
         """What calls need to know of a ready plugin."""
@@ -159,7 +202,7 @@ class Life:
         described = self._described
         method = self.channel.method(METHODS[described.kind])
         streaming = described.kind == INTERCEPTOR and INTERCEPT_STREAM in described.capabilities
-        return Live(
+        self._live = Live(
             method.future,
             method,
             described.kind,
@@ -168,6 +211,15 @@ class Life:
             _limit(described.max_concurrency, self._settings),
             Streams(self.channel.open_stream) if streaming else None,
         )
+        return self._live
+
+    async def quiet(self, seconds: float) -> None:
+        """Wait until nothing is in flight, or the time is over."""
+        end = time.monotonic() + seconds
+        while (  # noqa: ASYNC110 - other threads empty it
+            self._live is not None and self._live.in_flight and time.monotonic() < end
+        ):
+            await asyncio.sleep(_POLL)
 
     async def end(self, graceful: bool) -> None:
         """End the process, reap it, remove its folder. Does nothing twice.
@@ -182,7 +234,8 @@ class Life:
             await self._gone_within(_KILL_PATIENCE)
             if not self.exited.done():
                 self._launcher.abandon()
-        self.channel.close()
+        if self._channel is not None:
+            self._channel.close()
         if self._pulse is not None:
             self._pulse.close()
         if self._stdin >= 0:
@@ -190,7 +243,7 @@ class Life:
             self._stdin = -1
         if self._log is not None:
             self._log.close()
-        shutil.rmtree(self._home, ignore_errors=True)
+        self._launcher.remove(self._home)
 
     async def _end_gracefully(self, launched: Launched) -> None:
         if self._described is not None:  # one that was never ready has nothing to finish
@@ -206,28 +259,20 @@ class Life:
             await asyncio.wait_for(asyncio.shield(self.exited), seconds)
 
 
+def _require_descriptors(count: int) -> None:
+    """Raises OSError where so many cannot be opened."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(count):
+            opened.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+
 def _limits(limits: Limits) -> dict[str, int]:
-    return {"address_space": limits.address_space_mb << 20, "open_files": limits.open_files}
-
-
-def _config_text(config: Mapping[str, Any]) -> str:
-    try:
-        plain, flags = admit(dict(config))
-        return json_text(plain, flags)
-    except ValueDomainError as refusal:
-        raise ConfigRefusedError(
-            f"its configuration is refused:\n{refusal.pointer or '(root)'}: {refusal.problem}"
-        ) from None
+    return {
+        "address_space": limits.address_space_mb << 20,
+        "open_files": limits.open_files,
+        "disk": limits.disk_mb << 20,
+    }
 
 
 def _limit(described: int, settings: Settings) -> int:
     return min(described, _MAX_CONCURRENCY) if described > 0 else settings.concurrency
-
-
-def _check_points(binding: Binding, described: Description) -> None:
-    wanted = set(binding.points or binding.manifest.points)
-    if described.kind == INTERCEPTOR and not wanted <= set(described.points):
-        raise HandshakeError(
-            f"it is bound at {', '.join(sorted(wanted.difference(described.points)))}, "
-            f"but says that it serves only {', '.join(described.points) or 'no point'}"
-        )

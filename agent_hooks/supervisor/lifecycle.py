@@ -67,6 +67,10 @@ NEXT: dict[State, dict[Event, State]] = {
 """State → event → next state. An event without an entry is a bug with a name."""
 
 
+class LostError(Exception):
+    """A life that ended without anybody asking; the text says why."""
+
+
 class LifecycleError(RuntimeError):
     """An event that its state has no entry for."""
 

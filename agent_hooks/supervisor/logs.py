@@ -1,4 +1,4 @@
-"""Plugins' output, handed on line by line under their name."""
+"""Plugins' output, handed on line by line under their name, and bounded in every way."""
 
 from __future__ import annotations
 
@@ -6,9 +6,27 @@ import asyncio
 import logging
 import os
 import re
+import time
+from collections import deque
+from collections.abc import Callable
+
+from agent_hooks.supervisor.secrets import NO_SECRETS
+from agent_hooks.supervisor.settings import Settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 """Characters that could forge lines or drive a terminal."""
+
+_SEVERITY = re.compile(rb"<([0-7])>")
+"""The prefix by which a line says its severity, as services do to systemd (sd-daemon(3))."""
+
+_LEVELS = (
+    *(logging.CRITICAL,) * 3,
+    logging.ERROR,
+    logging.WARNING,
+    logging.INFO,
+    logging.INFO,
+    logging.DEBUG,
+)
 
 
 def printable(text: str) -> str:
@@ -16,17 +34,72 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)
 
 
-class LogPipe:
-    """Reads one plugin's stdout and stderr on the supervisor's loop.
+class PluginLog:
+    """One binding's lines, over all its launches. Used on one thread; `recent` on any.
 
     Args:
         name: the binding's id; lines go to the logger `agent_hooks.plugin.<name>`.
+
+    Attributes:
         max_line: bytes after which a line is cut.
+        dropped: lines beyond `log_lines_per_second`, so far.
     """
 
-    def __init__(self, name: str, max_line: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, name: str, settings: Settings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.max_line = settings.max_log_line
+        self.dropped = 0
         self._logger = logging.getLogger(f"agent_hooks.plugin.{name}")
-        self._max_line = max_line
+        self._limit = settings.log_lines_per_second
+        self._kept: deque[str] = deque(maxlen=settings.log_lines_kept)
+        self._clock = clock
+        self._second = 0.0
+        self._in_second = 0
+        self._untold = 0
+
+    def recent(self) -> list[str]:
+        """The last lines, oldest first."""
+        return list(self._kept)
+
+    def write(self, line: bytes, cut: bool) -> None:
+        """Hand on one line, or count it as dropped."""
+        now = self._clock()
+        if now - self._second >= 1:
+            self.tell()
+            self._second, self._in_second = now, 0
+        self._in_second += 1
+        if self._in_second > self._limit:
+            self.dropped += 1
+            self._untold += 1
+            return
+        severity = _SEVERITY.match(line)
+        level = _LEVELS[int(severity[1])] if severity else logging.INFO
+        text = line[severity.end() if severity else 0 :].decode("utf-8", "replace").rstrip("\r")
+        self._put(level, printable(text) + (" …" if cut else ""))
+
+    def tell(self) -> None:
+        """Say how many lines were dropped since it was last said."""
+        if self._untold:
+            self._put(logging.WARNING, f"({self._untold} lines dropped: more than a host takes)")
+            self._untold = 0
+
+    def _put(self, level: int, text: str) -> None:
+        self._kept.append(f"{logging.getLevelName(level)} {text}")
+        self._logger.log(level, "%s", text)
+
+
+class LogPipe:
+    """Reads one launch's stdout and stderr on the supervisor's loop.
+
+    Attributes:
+        secrets: what the plugin was told, and its lines are handed on without.
+    """
+
+    def __init__(self, log: PluginLog, loop: asyncio.AbstractEventLoop) -> None:
+        self._log = log
+        self._max_line = log.max_line
+        self.secrets = NO_SECRETS
         self._loop = loop
         self._buffer = b""
         self._cutting = False
@@ -60,6 +133,7 @@ class LogPipe:
     def _end(self) -> None:
         if self._buffer:
             self._line(self._buffer)
+        self._log.tell()
         self._loop.remove_reader(self._read)
         os.close(self._read)
         self._buffer, self._read = b"", -1
@@ -69,5 +143,7 @@ class LogPipe:
             self._cutting = False
             return
         cut = len(line) > self._max_line
-        text = line[: self._max_line].decode("utf-8", "replace").rstrip("\r")
-        self._logger.info("%s%s", printable(text), " …" if cut else "")
+        shown = self.secrets.hide(line)  # before it is cut: half a secret is one, too
+        if cut:  # and what was read may end in half of one
+            shown = shown[: max(len(shown) - self.secrets.reach, 0)]
+        self._log.write(shown[: self._max_line], cut)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable
@@ -9,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent_hooks.core.grants import EVERYTHING, Grants, GrantsError, parse_grants
 from agent_hooks.core.points import POINTS
-
-FILE = "plugin.toml"
-LEVELS = ("process",)
-"""Isolation levels that this version can give."""
+from agent_hooks.supervisor.integrity import MANIFEST, MAX_MANIFEST, Folder, IntegrityError
+from agent_hooks.supervisor.isolation import LEVELS
 
 
 class ManifestError(ValueError):
@@ -27,10 +28,12 @@ class Limits:
     Attributes:
         address_space_mb: RLIMIT_AS, in MiB.
         open_files: RLIMIT_NOFILE.
+        disk_mb: what the launch's own folder may hold, and RLIMIT_FSIZE, in MiB.
     """
 
     address_space_mb: int = 1024
     open_files: int = 256
+    disk_mb: int = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,15 @@ class Manifest:
         command: argv, ready to execute.
         points: where it may be bound.
         timeout: seconds, where a binding sets none.
-        isolation: the level the process runs at.
+        isolation: the level the process runs at, one of `isolation.LEVELS`.
+        reads: absolute paths that it may read beside its folder and its runtime,
+            at the levels that restrict that.
         env: added to the allow-listed environment.
+        files: digest, `sha256:` and 64 hexadecimal digits, by path relative to
+            the folder. Where there are any, they alone are run, and only as pinned.
+        folder: where it was read from; None where a program wrote it. Each
+            launch checks the files there.
+        grants: what an interceptor may see and return.
     """
 
     name: str
@@ -55,6 +65,14 @@ class Manifest:
     isolation: str = "process"
     limits: Limits = field(default_factory=Limits)
     env: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    reads: tuple[Path, ...] = ()
+    folder: Path | None = field(default=None, compare=False)
+    grants: Grants = EVERYTHING
+
+    def __post_init__(self) -> None:
+        if self.files and self.folder is None:
+            raise ValueError("files: are pinned, so that the folder they are in must be given")
 
 
 def load_manifests(folder: Path) -> dict[str, Manifest]:
@@ -66,7 +84,7 @@ def load_manifests(folder: Path) -> dict[str, Manifest]:
     if not folder.is_dir():
         raise ManifestError(f"{folder}: no such folder of plugins")
     manifests: dict[str, Manifest] = {}
-    for path in sorted(folder.glob(f"*/{FILE}")):
+    for path in sorted(folder.glob(f"*/{MANIFEST}")):
         manifest = load_manifest(path)
         if manifest.kind in manifests:
             raise ManifestError(f"{path}: [plugin] kind: another plugin of the folder has it too")
@@ -78,38 +96,71 @@ def load_manifest(path: Path) -> Manifest:
     """Read one plugin.toml.
 
     Raises:
-        ManifestError: unreadable, not TOML, or a key that is unknown, missing
-            or has a wrong value.
+        ManifestError: as `parse_manifest`; or it, its folder or, where none are
+            pinned, a file there could have been changed by somebody else.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as exc:
-        raise ManifestError(f"{path}: cannot be read ({exc.strerror})") from None
+        with Folder(path.parent) as folder:
+            manifest = parse_manifest(path, folder.path, folder.read(path.name, MAX_MANIFEST))
+            if not manifest.files:
+                folder.check()
+    except IntegrityError as exc:
+        raise ManifestError(str(exc)) from None
+    return manifest
+
+
+def parse_manifest(path: Path, folder: Path, data: bytes) -> Manifest:
+    """The manifest in the bytes of a plugin.toml.
+
+    Args:
+        path: named in refusals.
+        folder: absolute; what `./` in the command stands for.
+
+    Raises:
+        ManifestError: not TOML in UTF-8, or a key that is unknown, missing or
+            has a wrong value.
+    """
+    try:
+        document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as exc:
         detail = f" ({exc})" if isinstance(exc, tomllib.TOMLDecodeError) else ""
         raise ManifestError(f"{path}: is not TOML in UTF-8{detail}") from None
-    _known(path, "", document, ("plugin", "limits", "env"))
+    _known(path, "", document, ("plugin", "limits", "env", "files", "grants"))
     plugin = _table(path, document, "plugin")
     limits = _table(path, document, "limits")
     env = _table(path, document, "env")
+    files = _table(path, document, "files")
     _known(path, "[plugin] ", plugin, _PLUGIN)
     _known(path, "[limits] ", limits, _LIMITS)
     read = {key: _read(path, "[plugin] ", plugin, key, *rule) for key, rule in _PLUGIN.items()}
     for key, value in env.items():
         if not isinstance(value, str):
             raise ManifestError(f"{path}: [env] {key}: expected a string")
+    for name, digest in files.items():
+        _check_pin(path, name, digest)
     return Manifest(
         name=read["name"],
         kind=read["kind"],
-        command=_command(path, read["command"]),
+        command=_command(path, folder, read["command"]),
         points=tuple(read["points"]),
         timeout=read["timeout_ms"] / 1000,
         isolation=read["isolation"],
+        reads=tuple(Path(path) for path in read["reads"]),
         limits=Limits(
             **{key: _read(path, "[limits] ", limits, key, *rule) for key, rule in _LIMITS.items()}
         ),
         env=dict(env),
+        files=dict(files),
+        folder=folder,
+        grants=_grants(path, _table(path, document, "grants")),
     )
+
+
+def _grants(path: Path, table: dict[str, Any]) -> Grants:
+    try:
+        return parse_grants(table)
+    except GrantsError as refusal:
+        raise ManifestError(f"{path}: [grants] {refusal}") from None
 
 
 _Rule = tuple[Callable[[Any], bool], str, Any]
@@ -149,10 +200,16 @@ _PLUGIN: dict[str, _Rule] = {
         f"expected one of {', '.join(LEVELS)}; a weaker level is never put in its place",
         "process",
     ),
+    "reads": (
+        lambda value: _strings(value) and all(path[0] == "/" for path in value),
+        "expected an array of absolute paths",
+        [],
+    ),
 }
 _LIMITS: dict[str, _Rule] = {
     "address_space_mb": (_count, "expected a whole number of MiB > 0", 1024),
     "open_files": (_count, "expected a whole number > 0", 256),
+    "disk_mb": (_count, "expected a whole number of MiB > 0", 256),
 }
 
 
@@ -187,9 +244,29 @@ def _read(
     return table[key]
 
 
-def _command(path: Path, command: list[str]) -> tuple[str, ...]:
+def _check_pin(path: Path, name: str, digest: Any) -> None:
+    if os.path.normpath(name) != name or name.startswith(("/", "../")) or name in _NO_PIN:
+        raise ManifestError(
+            f"{path}: [files] {name!r}: expected a file's path from the folder, such as lib/a.py"
+        )
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise ManifestError(
+            f"{path}: [files] {name!r}: expected sha256: and 64 hexadecimal digits, "
+            "as `agent-hooks plugins pin` writes them"
+        )
+
+
+_NO_PIN = (".", "..", MANIFEST)
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+
+
+def _command(path: Path, folder: Path, command: list[str]) -> tuple[str, ...]:
     """`{python}` is this interpreter; `./…` is a file of the plugin's folder."""
-    folder = path.parent.resolve()
+    for word in command:
+        if word[:2] == "./" and os.path.normpath(word).split("/")[0] == "..":
+            raise ManifestError(
+                f"{path}: [plugin] command: ./ leads out of the folder: put the file itself there"
+            )
     return tuple(
         sys.executable
         if word == "{python}"

@@ -7,24 +7,30 @@ import contextlib
 import logging
 import time
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any
 
 import tenacity
 
+from agent_hooks.supervisor.binding import Binding
 from agent_hooks.supervisor.calls import Calls
 from agent_hooks.supervisor.channel import HandshakeError
 from agent_hooks.supervisor.launcher import Launcher, LaunchError
-from agent_hooks.supervisor.life import Binding, Life
-from agent_hooks.supervisor.lifecycle import NEXT, Event, Restarts, State, backoff, step
+from agent_hooks.supervisor.life import Life
+from agent_hooks.supervisor.lifecycle import (
+    NEXT,
+    Event,
+    LostError,
+    Restarts,
+    State,
+    backoff,
+    step,
+)
+from agent_hooks.supervisor.logs import PluginLog
 from agent_hooks.supervisor.peer import PeerError
 from agent_hooks.supervisor.settings import Settings
+from agent_hooks.supervisor.succession import Succession
 
 _log = logging.getLogger("agent_hooks.supervisor")
-
-
-class LostError(Exception):
-    """A life that ended without anybody asking; the text says why."""
 
 
 class PluginProcess:
@@ -49,6 +55,11 @@ class PluginProcess:
         self._reset = asyncio.Event()
         self._first_outcome: asyncio.Future[None] = self._loop.create_future()
         self._launches = 0
+        self._life: Life | None = None
+        self._succession = Succession()
+        self._kind = ""
+        self._draining: set[asyncio.Task[None]] = set()
+        self.log = PluginLog(binding.id, settings)
         self.calls = Calls(binding.id, settings, self._heard)
 
     async def run(self) -> None:
@@ -64,6 +75,9 @@ class PluginProcess:
                 await retrying(self._live_once)
             except tenacity.RetryError:
                 await self._quarantine()
+        if late := self._succession.take():
+            await late.end(graceful=False)
+        await asyncio.gather(*self._draining)
         self._event(Event.GONE)
         if not self._first_outcome.done():
             self._first_outcome.set_exception(LostError("it was stopped before it was ready"))
@@ -89,49 +103,101 @@ class PluginProcess:
         """An operator's word: leave quarantine."""
         self._reset.set()
 
+    async def healthy(self) -> bool:
+        """Whether it answers a health check now."""
+        life = self._life
+        return life is not None and await life.channel.healthy(self._settings.health_timeout)
+
+    async def upgrade(self, binding: Binding) -> None:
+        """Put a launch of `binding` in the place of the present one, once it is ready.
+
+        Until then calls go to the present one, which stays if this fails. What
+        it has in flight it finishes.
+
+        Raises:
+            Exception: one of LIFE_ERRORS: why the new one did not become ready.
+        """
+        async with self._succession.turn:
+            life = self._new_life(binding)
+            try:
+                await life.launch()
+                await self._until_lost(life, life.become_ready())
+                if self._stopping.is_set():
+                    raise LostError("the host is shutting down")
+                if self._kind not in ("", life.kind):
+                    raise HandshakeError(f"Describe: kind is {life.kind}, but was {self._kind}")
+            except BaseException as error:
+                await life.end(graceful=False)
+                if isinstance(error, Exception) and not isinstance(error, LIFE_ERRORS):
+                    raise _unexpected(error) from None
+                raise
+            self.binding = binding
+            self._reset.set()
+            await self._succession.offer(life)
+
     # -- one life --
 
     async def _live_once(self) -> None:
-        """Launch and serve; returns when stopped, or when a long life has ended."""
+        """Launch and serve; returns when stopped or succeeded, or when a long life has ended."""
         if self._stopping.is_set():
             return
         if self.state is State.BACKOFF:
             self._event(Event.RETRY)
         ready_at = None
-        life = Life(self.binding, self._settings, self._launcher, self._make_home())
+        successor = self._succession.take()
+        life = successor or self._new_life(self.binding)
         try:
-            await life.launch()
-            await self._until_lost(life, life.become_ready())
-            ready_at = time.monotonic()
-            self._became_ready(life)
-            await self._until_lost(life, self._watch(life))
+            if successor is None:
+                await life.launch()
+                await self._until_lost(life, life.become_ready())
+            if not self._succession.pending.is_set():
+                ready_at = time.monotonic()
+                self._became_ready(life)
+                await self._until_lost(life, self._watch(life))
         except Exception as error:  # noqa: BLE001 - a life that ends badly is a life that ended
-            self._lost(error if isinstance(error, _EXPECTED) else _unexpected(error))
+            self._lost(error if isinstance(error, LIFE_ERRORS) else _unexpected(error))
             if ready_at is None or time.monotonic() - ready_at < self._settings.reset_after:
                 raise LostError from None
         finally:
+            await self._leave(life, ready_at is not None)
+
+    async def _leave(self, life: Life, was_ready: bool) -> None:
+        if self._succession.pending.is_set() and was_ready and not life.exited.done():
+            # It is called until its successor opens; it ends beside that one.
+            drain = asyncio.create_task(self._drain(life))
+            self._draining.add(drain)
+            drain.add_done_callback(self._draining.discard)
+        else:
             self.calls.lose()
             await life.end(graceful=self.state is State.DRAINING)
 
+    async def _drain(self, life: Life) -> None:
+        """Let a life that is not called any more finish, and end it."""
+        await life.quiet(self._settings.drain_timeout)
+        await life.end(graceful=True)
+
     async def _until_lost(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
-        """Do something with the process while it lives and nobody stops it."""
+        """Do something with the process while it lives, and nobody stops or succeeds it."""
         task = asyncio.create_task(work)
-        stopping = asyncio.create_task(self._stopping.wait())
+        ends = [
+            asyncio.create_task(end.wait()) for end in (self._stopping, self._succession.pending)
+        ]
         try:
-            futures: set[asyncio.Future[Any]] = {task, stopping, life.exited}
+            futures: set[asyncio.Future[Any]] = {task, *ends, life.exited}
             await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
-            if self._stopping.is_set():
+            if self._stopping.is_set() or self._succession.pending.is_set():
                 return
             if life.exited.done():
                 raise LostError(f"the process {life.exited.result()}")
             await task
         finally:
-            task.cancel()
-            stopping.cancel()
+            for waiting in (task, *ends):
+                waiting.cancel()
 
     async def _watch(self, life: Life) -> None:
         """Health checks while idle; ends only by giving the process up."""
-        while True:
+        missed = 0
+        while missed < self._settings.circuit_timeouts:
             suspect = self.state is State.SUSPECT
             pause = self._settings.suspect_interval if suspect else self._settings.health_interval
             with contextlib.suppress(TimeoutError):
@@ -141,14 +207,16 @@ class PluginProcess:
                 raise LostError(f"{self._settings.circuit_timeouts} calls in a row timed out")
             if self.calls.in_flight == 0:
                 healthy = await life.channel.healthy(self._settings.health_timeout)
+                missed = 0 if healthy else missed + 1
                 self._event(Event.ANSWERED if healthy else Event.MISSED)
                 self.calls.pump()
+        raise LostError(f"{missed} health checks in a row were not answered")
 
     def _became_ready(self, life: Life) -> None:
         if self._stopping.is_set():
             return
         self._event(Event.ANSWERED)
-        self.pid = life.pid
+        self._life, self.pid, self._kind = life, life.pid, life.kind
         self._give_up.clear()
         if not self._first_outcome.done():
             self._first_outcome.set_result(None)
@@ -157,7 +225,7 @@ class PluginProcess:
     def _lost(self, error: Exception) -> None:
         why = str(error)
         self.calls.lose()
-        self.pid = None
+        self._life, self.pid = None, None
         self.last_error = why
         if not self._first_outcome.done():
             self._first_outcome.set_exception(error)
@@ -172,14 +240,19 @@ class PluginProcess:
         return not self._stopping.is_set() and self._restarts.too_many()
 
     async def _rest(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+        ends = [
+            asyncio.create_task(end.wait()) for end in (self._stopping, self._succession.pending)
+        ]
+        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
 
     async def _quarantine(self) -> None:
         self._event(Event.GIVE_UP, self.last_error or "")
         self.calls.close(f"quarantined after too many restarts; last: {self.last_error}")
         self._reset.clear()
-        await self._reset.wait()
+        if not self._succession.pending.is_set():
+            await self._reset.wait()
         if not self._stopping.is_set():
             self._restarts.clear()
             self._event(Event.RESET)
@@ -191,11 +264,7 @@ class PluginProcess:
         before, self.state = self.state, step(self.state, event)
         self.transitions[before, event] = self.transitions.get((before, event), 0) + 1
         if self.state is not before:
-            level = (
-                logging.WARNING
-                if event in (Event.LOST, Event.GIVE_UP, Event.MISSED)
-                else logging.INFO
-            )
+            level = logging.WARNING if event in _BAD else logging.INFO
             suffix = f": {why}" if why else ""
             _log.log(level, "plugin %s: %s%s", self.binding.id, self.state.value, suffix)
 
@@ -213,13 +282,16 @@ class PluginProcess:
         if self.calls.timeouts_in_a_row >= self._settings.circuit_timeouts:
             self._give_up.set()
 
-    def _make_home(self) -> Path:
+    def _new_life(self, binding: Binding) -> Life:
         # Numbers, not the name: the socket's path must stay short.
         self._launches += 1
-        return self._launcher.base / f"{self._number}.{self._launches}"
+        home = self._launcher.base / f"{self._number}.{self._launches}"
+        return Life(binding, self._settings, self._launcher, home, self.log)
 
 
-_EXPECTED = (LostError, LaunchError, HandshakeError, PeerError)
+_BAD = (Event.LOST, Event.GIVE_UP, Event.MISSED)
+LIFE_ERRORS = (LostError, LaunchError, HandshakeError, PeerError)
+"""What a launch may fail with."""
 
 
 def _unexpected(error: Exception) -> LostError:

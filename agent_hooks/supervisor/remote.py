@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 from agent_hooks.core.approval import ApprovalRequest, ApprovalResolution
 from agent_hooks.core.call import Call, Cancel, Done
 from agent_hooks.core.context import AgentContext, Bounds, ContextError, check_context
 from agent_hooks.core.effects import Failed
+from agent_hooks.core.grants import EVERYTHING, Grants
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.reasons import HostError
 from agent_hooks.core.verdict import Verdict
@@ -34,19 +37,29 @@ class RemoteInterceptor:
     Attributes:
         timeout: seconds for one call, as its binding or manifest says.
         points: where it is bound, as its binding or manifest says.
+
+    Args:
+        grants: what its manifest lets it see and return, asked before each call.
     """
 
     is_remote = True
 
-    def __init__(self, calls: Calls, timeout: float, points: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        timeout: float,
+        points: tuple[str, ...],
+        grants: Callable[[], Grants] = lambda: EVERYTHING,
+    ) -> None:
         self._calls = calls
+        self._grants = grants
         self.timeout = timeout
         self.points = points
 
     def start(self, call: Call, done: Done) -> Cancel:
         """Send one context; see `core.call.Startable`."""
         try:
-            pending = _pending(call)
+            pending = _pending(call, self._grants())
         except WireError as refusal:
             done(Failed(HostError.INTERCEPTOR_FAILED, str(refusal)))
             return _ignore
@@ -56,7 +69,7 @@ class RemoteInterceptor:
     def ask(self, call: Call) -> object:
         """Send one context and wait; see `core.call.Askable`."""
         try:
-            return self._calls.ask(_pending(call))
+            return self._calls.ask(_pending(call, self._grants()))
         except WireError as refusal:
             return Failed(HostError.INTERCEPTOR_FAILED, str(refusal))
 
@@ -74,20 +87,23 @@ class RemoteInterceptor:
         raise RemoteError(reply.detail if isinstance(reply, Failed) else "no verdict")
 
 
-def _pending(call: Call) -> Pending:
+def _pending(call: Call, grants: Grants) -> Pending:
+    """A call with what the plugin may see in it, whose answer is held to what it may return."""
     deadline = time.monotonic() + call.timeout
     request = encode_request(
-        call.snapshot,
+        grants.view(call.snapshot),
         emission_id=call.emission_id,
         mode=call.mode,
         approval_available=call.approval_available,
         timeout_ms=int(call.timeout * 1000),
+        grants=grants,
     )
     return Pending(
         request,
         deadline,
         INTERCEPTOR,
         decode_response,
+        admit=partial(grants.check, snapshot=call.snapshot),
         traceparent=call.traceparent,
         emission_id=call.emission_id,
     )
@@ -115,7 +131,7 @@ class RemoteResolver:
 
         return _submit(
             self._calls,
-            Pending(data, deadline, APPROVAL_RESOLVER, decode_resolution, fail_as_resolver),
+            Pending(data, deadline, APPROVAL_RESOLVER, decode_resolution, done=fail_as_resolver),
         )
 
     def resolve(self, request: ApprovalRequest) -> ApprovalResolution:

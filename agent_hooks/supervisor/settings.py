@@ -26,9 +26,12 @@ class Settings:
         quarantine_window: see `quarantine_restarts`.
         concurrency: calls in flight, where Describe says nothing.
         waiting: calls that may wait for a place; one more fails at once.
+        drain_timeout: for what a replaced plugin has in flight.
         shutdown_grace: after the Shutdown call, until SIGTERM.
         term_grace: after SIGTERM, until SIGKILL.
         max_log_line: bytes of one log line; longer ones are cut.
+        log_lines_per_second: of one plugin; those beyond are dropped and counted.
+        log_lines_kept: of one plugin, for whoever asks later.
     """
 
     start_timeout: float = 10.0
@@ -45,9 +48,12 @@ class Settings:
     quarantine_window: float = 60.0
     concurrency: int = 16
     waiting: int = 64
+    drain_timeout: float = 30.0
     shutdown_grace: float = 5.0
     term_grace: float = 2.0
     max_log_line: int = 8192
+    log_lines_per_second: int = 1000
+    log_lines_kept: int = 200
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -16,13 +16,10 @@ from typing import Any
 import grpc
 
 from agent_hooks.core.effects import Failed
-from agent_hooks.core.reasons import HostError
 from agent_hooks.supervisor.peer import Pulse
 from agent_hooks.supervisor.pending import Pending
 from agent_hooks.wire.context import encode_stream_request
-from agent_hooks.wire.fields import WireError
 from agent_hooks.wire.plugin import MAX_STREAMS
-from agent_hooks.wire.verdict import decode_stream_response
 
 
 @dataclass(slots=True)
@@ -30,6 +27,8 @@ class Live:
     """A launch that may be called.
 
     Attributes:
+        limit: of calls in flight.
+        in_flight: what it was sent and has not answered.
         streams: None where the plugin has no InterceptStream.
     """
 
@@ -40,6 +39,12 @@ class Live:
     pulse: Pulse
     limit: int
     streams: Streams | None = None
+    in_flight: set[Pending] = field(default_factory=set)
+
+    def carry(self, pending: Pending) -> None:
+        """It takes a call."""
+        self.in_flight.add(pending)
+        pending.peers = self.in_flight
 
     def metadata_of(self, pending: Pending) -> tuple[tuple[str, str], ...]:
         """A unary call's metadata."""
@@ -53,12 +58,12 @@ class Live:
             self.streams.close()
 
 
-Finish = Callable[[Pending, object], None]
+Finish = Callable[[Pending, object], object]
 """Takes a call's answer, or a `Failed` in its place; exactly once, from any thread."""
 
 
 class Streams:
-    """Opened as needed, used again after an answer. Thread-safe, never blocking.
+    """Opened as needed, used again after an answer. Thread-safe.
 
     Args:
         open_stream: opens one over an iterator of requests.
@@ -71,31 +76,28 @@ class Streams:
         self._count = 0
         self._closed = False
 
-    def send(self, pending: Pending, finish: Finish) -> bool:
-        """Send a call on a stream that carries none; False where there is no such stream."""
-        for _ in range(MAX_STREAMS + 1):
-            stream = self._take()
+    def take(self) -> Stream | None:
+        """A stream that carries nothing, or None: all are in use, or they are being closed."""
+        while True:
+            with self.lock:
+                if self._closed:
+                    return None
+                stream = self._idle.pop() if self._idle else None
+                if stream is None:
+                    if self._count == MAX_STREAMS:
+                        return None
+                    self._count += 1
             if stream is None:
-                return False
-            if stream.send(pending, finish):
-                return True
-            # It had ended unused: nothing was sent, so the next one may have the call.
-        return False
+                return self._opened()
+            if stream.is_open:
+                return stream
+            stream.end()  # by the plugin, while it carried nothing
 
-    def _take(self) -> Stream | None:
-        with self.lock:
-            if self._closed:
-                return None
-            if self._idle:
-                return self._idle.pop()
-            if self._count == MAX_STREAMS:
-                return None
-            self._count += 1
+    def _opened(self) -> Stream:
         try:
             return Stream(self)
         except BaseException:
-            with self.lock:
-                self._count -= 1
+            self.forget()
             raise
 
     def give_back(self, stream: Stream) -> bool:
@@ -104,11 +106,10 @@ class Streams:
             self._idle.append(stream)
         return not self._closed
 
-    def forget(self, stream: Stream) -> None:
-        """Under the lock: it has ended."""
-        self._count -= 1
-        if stream in self._idle:
-            self._idle.remove(stream)
+    def forget(self) -> None:
+        """One has ended."""
+        with self.lock:
+            self._count -= 1
 
     def close(self) -> None:
         """Open no more; each ends as soon as it carries nothing."""
@@ -116,82 +117,94 @@ class Streams:
             self._closed = True
             idle, self._idle = self._idle, []
         for stream in idle:
-            stream.finish()
+            stream.end()
 
 
 class Stream:
-    """One stream, the thread that reads it, and the call that it carries."""
+    """One stream, and the call that it carries."""
 
-    __slots__ = ("_call", "_carried", "_ended", "_requests", "_streams")
+    __slots__ = ("_call", "_carried", "_ended", "_requests", "_started", "_streams")
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self._carried: tuple[Pending, Finish] | None = None
+        self._carried: Pending | None = None
         self._ended = False
         self._requests: SimpleQueue[bytes | None] = SimpleQueue()
+        self._started: SimpleQueue[tuple[Pending, Finish] | None] | None = None
         self._call = streams.open_stream(iter(self._requests.get, None))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the plugin has not ended it, as far as is known."""
+        return bool(self._call.is_active())
+
+    def ask(self, pending: Pending) -> object:
+        """Send a call, and wait for what it comes to; until `pending.abandon` at the latest."""
         try:
-            threading.Thread(target=self._read, name="agent-hooks-stream", daemon=True).start()
-        except BaseException:
-            self._call.cancel()
-            self.finish()
+            self._send(pending)
+            return self._receive(pending)
+        except BaseException:  # the waiting thread was interrupted
+            self.end()
             raise
 
-    def send(self, pending: Pending, finish: Finish) -> bool:
-        """Send one call; False, and nothing is done, where the stream has ended."""
-        request = encode_stream_request(pending.request, pending.traceparent)
-        pending.abandon = partial(self._abandon, pending)
+    def start(self, pending: Pending, finish: Finish) -> None:
+        """Send a call; `finish` is told on a thread of the stream's."""
+        if self._started is None:
+            self._started = SimpleQueue()
+            work = threading.Thread(
+                target=self._work, args=(self._started,), name="agent-hooks-stream", daemon=True
+            )
+            try:
+                work.start()
+            except BaseException:
+                self.end()
+                raise
+        self._send(pending)
+        self._started.put((pending, finish))
+
+    def _work(self, started: SimpleQueue[tuple[Pending, Finish] | None]) -> None:
+        while (one := started.get()) is not None:
+            pending, finish = one
+            finish(pending, self._receive(pending))
+
+    def _send(self, pending: Pending) -> None:
         with self._streams.lock:
-            if self._ended:
-                return False
-            self._carried = pending, finish
-        self._requests.put(request)
+            self._carried = pending
+        pending.abandon = partial(self._abandon, pending)
+        self._requests.put(encode_stream_request(pending.request, pending.traceparent))
         if pending.over:  # given up before it was carried
             self._abandon(pending)
-        return True
 
     def _abandon(self, pending: Pending) -> None:
         """End the stream, if it carries that call still."""
         with self._streams.lock:
-            if self._carried is None or self._carried[0] is not pending:
-                return
-            self._ended = True
-        self._call.cancel()
+            carries = self._carried is pending
+        if carries:
+            self.end()
 
-    def finish(self) -> None:
-        """No request will follow."""
-        self._requests.put(None)
-
-    def _read(self) -> None:
+    def _receive(self, pending: Pending) -> object:
+        """What a call comes to. After anything but its answer the stream ends."""
         try:
-            for data in self._call:
-                if not self._answer(data):
-                    break
+            data = next(self._call, None)
         except grpc.RpcError:
-            pass  # the call has its status
-        self._call.cancel()
-        self.finish()
-        with self._streams.lock:
-            self._ended = True
-            self._streams.forget(self)
-            carried, self._carried = self._carried, None
-        if carried is not None:
-            pending, finish = carried
-            finish(pending, pending.failure(self._call))
-
-    def _answer(self, data: bytes) -> bool:
-        """Whether the stream goes on; not after an answer to nothing, or to something else."""
-        if self._carried is None:
-            return False
-        pending, finish = self._carried
-        reply: object
-        try:
-            reply = decode_stream_response(data, pending.emission_id)
-        except WireError as refusal:
-            reply = Failed(HostError.VERDICT_INVALID, str(refusal))
+            data = None
+        reply = pending.failure(self._call) if data is None else pending.read_streamed(data)
         with self._streams.lock:
             self._carried = None
             well = not isinstance(reply, Failed) and not self._ended
-            goes_on = well and self._streams.give_back(self)
-        finish(pending, reply)
-        return goes_on
+            again = well and self._streams.give_back(self)
+        if not again:
+            self.end()
+        return reply
+
+    def end(self) -> None:
+        """End it, whatever it carries. Does nothing twice."""
+        with self._streams.lock:
+            ended, self._ended = self._ended, True
+        if ended:
+            return
+        self._call.cancel()
+        self._requests.put(None)
+        if self._started is not None:
+            self._started.put(None)
+        self._streams.forget()

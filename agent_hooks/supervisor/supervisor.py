@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -13,10 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from agent_hooks.supervisor.binding import Binding
 from agent_hooks.supervisor.channel import ConfigRefusedError
+from agent_hooks.supervisor.control import PREFIX, Control, status_of
 from agent_hooks.supervisor.launcher import Launcher
-from agent_hooks.supervisor.life import Binding
-from agent_hooks.supervisor.process import PluginProcess
+from agent_hooks.supervisor.manifest import Manifest
+from agent_hooks.supervisor.process import LIFE_ERRORS, PluginProcess
 from agent_hooks.supervisor.remote import RemoteInterceptor, RemoteResolver
 from agent_hooks.supervisor.settings import Settings
 
@@ -62,6 +65,7 @@ class Supervisor:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._launcher: Launcher | None = None
+        self._control: Control | None = None
         self._base: Path | None = None
         self._pid = os.getpid()
 
@@ -79,7 +83,7 @@ class Supervisor:
         if self._loop is not None:
             raise RuntimeError("the supervisor is started already")
         self._plugins, self._tasks = {}, []
-        self._base = Path(tempfile.mkdtemp(prefix="agent-hooks-"))
+        self._base = Path(tempfile.mkdtemp(prefix=PREFIX))
         loop = self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=loop.run_forever, name="agent-hooks-supervisor", daemon=True
@@ -104,7 +108,10 @@ class Supervisor:
         plugin = self._plugins[binding_id]
         binding, manifest = plugin.binding, plugin.binding.manifest
         return RemoteInterceptor(
-            plugin.calls, binding.timeout or manifest.timeout, binding.points or manifest.points
+            plugin.calls,
+            binding.timeout or manifest.timeout,
+            binding.points or manifest.points,
+            lambda: plugin.binding.manifest.grants,  # as they are after an upgrade, too
         )
 
     def resolver(self, binding_id: str) -> RemoteResolver:
@@ -112,28 +119,38 @@ class Supervisor:
         return RemoteResolver(self._plugins[binding_id].calls)
 
     def status(self) -> list[dict[str, Any]]:
-        """One object per binding: id, state, pid, restarts, calls, last_error."""
-        return [
-            {
-                "id": name,
-                "state": plugin.state.value,
-                "pid": plugin.pid,
-                "restarts": plugin.restarts,
-                "in_flight": plugin.calls.in_flight,
-                "waiting": plugin.calls.waiting,
-                "answered": plugin.calls.counters.answered,
-                "failed": plugin.calls.counters.failed,
-                "timed_out": plugin.calls.counters.timed_out,
-                "refused": plugin.calls.counters.refused,
-                "last_error": plugin.last_error,
-            }
-            for name, plugin in self._plugins.items()
-        ]
+        """One object per binding; see `control.status_of`."""
+        return [status_of(name, plugin) for name, plugin in self._plugins.items()]
 
     def reset(self, binding_id: str) -> None:
         """Let a quarantined plugin start again. Raises KeyError."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._plugins[binding_id].reset)
+
+    def upgrade(
+        self,
+        binding_id: str,
+        manifest: Manifest | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Launch the plugin anew beside itself, and switch to it once it is ready.
+
+        No emission fails: calls go to the present process until then, and what
+        it has in flight it finishes. Points and timeout stay as they are bound.
+
+        Args:
+            manifest: of the program to run from now on; None keeps it.
+            config: from now on; None keeps it.
+
+        Raises:
+            KeyError: no such binding.
+            PluginStartError: it did not become ready; the present one stays.
+        """
+        plugin = self._plugins[binding_id]
+        try:
+            self._on_loop(_upgrade(plugin, manifest, config))
+        except LIFE_ERRORS as error:
+            raise PluginStartError({_named(plugin.binding): error}) from None
 
     def close(self) -> None:
         """Stop every plugin, gracefully and then not, and wait until all are gone."""
@@ -180,10 +197,12 @@ class Supervisor:
     async def _launch_all(self, base: Path) -> None:
         loop = asyncio.get_running_loop()
         self._launcher = Launcher(base, loop)
+        self._control = Control(self._plugins, _upgrade)
         for number, (name, binding) in enumerate(self._bindings.items()):
             plugin = PluginProcess(binding, number, self._settings, self._launcher)
             self._plugins[name] = plugin
             self._tasks.append(loop.create_task(plugin.run()))
+        await self._control.open(base)
 
     async def _all_started(self) -> None:
         plugins = self._plugins.values()
@@ -191,7 +210,7 @@ class Supervisor:
             *(plugin.started() for plugin in plugins), return_exceptions=True
         )
         failures = {
-            f"plugin {plugin.binding.id} ({plugin.binding.manifest.kind})": outcome
+            _named(plugin.binding): outcome
             for plugin, outcome in zip(plugins, outcomes, strict=True)
             if outcome is not None
         }
@@ -199,10 +218,34 @@ class Supervisor:
             raise PluginStartError(failures)
 
     async def _end_all(self) -> None:
+        if self._control is not None:
+            self._control.close()
         for plugin in self._plugins.values():
             plugin.stop()
         # Whoever waits for a start hears of its end before the loop does.
         waiting = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*self._tasks, *waiting, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_default_executor()
         if self._launcher is not None:
             self._launcher.close()
+
+
+def _named(binding: Binding) -> str:
+    return f"plugin {binding.id} ({binding.manifest.kind})"
+
+
+async def _upgrade(
+    plugin: PluginProcess,
+    manifest: Manifest | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> None:
+    before = plugin.binding
+    await plugin.upgrade(
+        dataclasses.replace(
+            before,
+            manifest=before.manifest if manifest is None else manifest,
+            config=before.config if config is None else config,
+            points=before.points or before.manifest.points,
+            timeout=before.timeout or before.manifest.timeout,
+        )
+    )

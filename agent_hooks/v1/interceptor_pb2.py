@@ -26,7 +26,7 @@ from agent_hooks.v1 import context_pb2 as agent__hooks_dot_v1_dot_context__pb2
 from agent_hooks.v1 import verdict_pb2 as agent__hooks_dot_v1_dot_verdict__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agent_hooks/v1/interceptor.proto\x12\x0e\x61gent_hooks.v1\x1a\x1c\x61gent_hooks/v1/context.proto\x1a\x1c\x61gent_hooks/v1/verdict.proto\"\xd2\x01\n\x10InterceptRequest\x12-\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1c.agent_hooks.v1.AgentContext\x12\x13\n\x0b\x65mission_id\x18\x02 \x01(\t\x12-\n\x04mode\x18\x03 \x01(\x0e\x32\x1f.agent_hooks.v1.EnforcementMode\x12\x1b\n\x13transform_permitted\x18\x04 \x01(\x08\x12\x1a\n\x12\x61pproval_available\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x03\"=\n\x11InterceptResponse\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.agent_hooks.v1.Verdict\"`\n\x16InterceptStreamRequest\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .agent_hooks.v1.InterceptRequest\x12\x13\n\x0btraceparent\x18\x02 \x01(\t\"X\n\x17InterceptStreamResponse\x12\x13\n\x0b\x65mission_id\x18\x01 \x01(\t\x12(\n\x07verdict\x18\x02 \x01(\x0b\x32\x17.agent_hooks.v1.Verdict*u\n\x0f\x45nforcementMode\x12 \n\x1c\x45NFORCEMENT_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x45NFORCEMENT_MODE_ENFORCE\x10\x01\x12\"\n\x1e\x45NFORCEMENT_MODE_EVALUATE_ONLY\x10\x02\x32\xce\x01\n\x12InterceptorService\x12P\n\tIntercept\x12 .agent_hooks.v1.InterceptRequest\x1a!.agent_hooks.v1.InterceptResponse\x12\x66\n\x0fInterceptStream\x12&.agent_hooks.v1.InterceptStreamRequest\x1a\'.agent_hooks.v1.InterceptStreamResponse(\x01\x30\x01\x42]\n\x10io.agenthooks.v1P\x01ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n agent_hooks/v1/interceptor.proto\x12\x0e\x61gent_hooks.v1\x1a\x1c\x61gent_hooks/v1/context.proto\x1a\x1c\x61gent_hooks/v1/verdict.proto\"\x96\x02\n\x10InterceptRequest\x12-\n\x07\x63ontext\x18\x01 \x01(\x0b\x32\x1c.agent_hooks.v1.AgentContext\x12\x13\n\x0b\x65mission_id\x18\x02 \x01(\t\x12-\n\x04mode\x18\x03 \x01(\x0e\x32\x1f.agent_hooks.v1.EnforcementMode\x12\x1b\n\x13transform_permitted\x18\x04 \x01(\x08\x12\x1a\n\x12\x61pproval_available\x18\x05 \x01(\x08\x12\x12\n\ntimeout_ms\x18\x06 \x01(\x03\x12)\n\nmay_return\x18\x07 \x03(\x0e\x32\x15.agent_hooks.v1.Right\x12\x17\n\x0ftransform_paths\x18\x08 \x03(\t\"=\n\x11InterceptResponse\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.agent_hooks.v1.Verdict\"`\n\x16InterceptStreamRequest\x12\x31\n\x07request\x18\x01 \x01(\x0b\x32 .agent_hooks.v1.InterceptRequest\x12\x13\n\x0btraceparent\x18\x02 \x01(\t\"X\n\x17InterceptStreamResponse\x12\x13\n\x0b\x65mission_id\x18\x01 \x01(\t\x12(\n\x07verdict\x18\x02 \x01(\x0b\x32\x17.agent_hooks.v1.Verdict*u\n\x0f\x45nforcementMode\x12 \n\x1c\x45NFORCEMENT_MODE_UNSPECIFIED\x10\x00\x12\x1c\n\x18\x45NFORCEMENT_MODE_ENFORCE\x10\x01\x12\"\n\x1e\x45NFORCEMENT_MODE_EVALUATE_ONLY\x10\x02*W\n\x05Right\x12\x15\n\x11RIGHT_UNSPECIFIED\x10\x00\x12\x0e\n\nRIGHT_DENY\x10\x01\x12\x13\n\x0fRIGHT_TRANSFORM\x10\x02\x12\x12\n\x0eRIGHT_APPROVAL\x10\x03\x32\xce\x01\n\x12InterceptorService\x12P\n\tIntercept\x12 .agent_hooks.v1.InterceptRequest\x1a!.agent_hooks.v1.InterceptResponse\x12\x66\n\x0fInterceptStream\x12&.agent_hooks.v1.InterceptStreamRequest\x1a\'.agent_hooks.v1.InterceptStreamResponse(\x01\x30\x01\x42]\n\x10io.agenthooks.v1P\x01ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,16 +34,18 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'agent_hooks.v1.interceptor_
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\020io.agenthooks.v1P\001ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1'
-  _globals['_ENFORCEMENTMODE']._serialized_start=576
-  _globals['_ENFORCEMENTMODE']._serialized_end=693
+  _globals['_ENFORCEMENTMODE']._serialized_start=644
+  _globals['_ENFORCEMENTMODE']._serialized_end=761
+  _globals['_RIGHT']._serialized_start=763
+  _globals['_RIGHT']._serialized_end=850
   _globals['_INTERCEPTREQUEST']._serialized_start=113
-  _globals['_INTERCEPTREQUEST']._serialized_end=323
-  _globals['_INTERCEPTRESPONSE']._serialized_start=325
-  _globals['_INTERCEPTRESPONSE']._serialized_end=386
-  _globals['_INTERCEPTSTREAMREQUEST']._serialized_start=388
-  _globals['_INTERCEPTSTREAMREQUEST']._serialized_end=484
-  _globals['_INTERCEPTSTREAMRESPONSE']._serialized_start=486
-  _globals['_INTERCEPTSTREAMRESPONSE']._serialized_end=574
-  _globals['_INTERCEPTORSERVICE']._serialized_start=696
-  _globals['_INTERCEPTORSERVICE']._serialized_end=902
+  _globals['_INTERCEPTREQUEST']._serialized_end=391
+  _globals['_INTERCEPTRESPONSE']._serialized_start=393
+  _globals['_INTERCEPTRESPONSE']._serialized_end=454
+  _globals['_INTERCEPTSTREAMREQUEST']._serialized_start=456
+  _globals['_INTERCEPTSTREAMREQUEST']._serialized_end=552
+  _globals['_INTERCEPTSTREAMRESPONSE']._serialized_start=554
+  _globals['_INTERCEPTSTREAMRESPONSE']._serialized_end=642
+  _globals['_INTERCEPTORSERVICE']._serialized_start=853
+  _globals['_INTERCEPTORSERVICE']._serialized_end=1059
 # @@protoc_insertion_point(module_scope)

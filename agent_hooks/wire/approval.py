@@ -7,6 +7,7 @@ from agent_hooks.core.context import Snapshot
 from agent_hooks.core.points import InterceptionPoint
 from agent_hooks.v1 import approval_pb2, verdict_pb2
 from agent_hooks.wire import fields
+from agent_hooks.wire.bulk import VERDICT, check_bulk
 from agent_hooks.wire.context import (
     decode_context,
     encode_context,
@@ -73,6 +74,7 @@ def decode_resolution(data: bytes) -> dict[str, object]:
     Raises:
         WireError: no resolution at all.
     """
+    check_bulk(data, {1: {3: VERDICT}})
     response: approval_pb2.ResolveResponse = parse_message(
         approval_pb2.ResolveResponse, data, "answer"
     )

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError, Message
 
 from agent_hooks.core import canonical
 from agent_hooks.core.context import AgentContext, Snapshot
+from agent_hooks.core.grants import EVERYTHING, Grants, Right
 from agent_hooks.core.points import POINTS
 from agent_hooks.core.profile import EnforcementMode
 from agent_hooks.core.values import JSON, ValueDomainError
@@ -26,6 +27,7 @@ from agent_hooks.wire.fields import (
     strings,
     text,
 )
+from agent_hooks.wire.rights import encode_rights
 
 M = TypeVar("M", bound=Message)
 
@@ -228,11 +230,16 @@ def encode_request(
     mode: EnforcementMode,
     approval_available: bool,
     timeout_ms: int,
+    grants: Grants = EVERYTHING,
 ) -> bytes:
     """A serialised InterceptRequest.
 
     The context is encoded once per emission and kept on the snapshot; the rest
     is appended, which protobuf defines as a merge.
+
+    Args:
+        snapshot: what the plugin sees; narrowing it is the caller's part.
+        grants: what it may return.
 
     Raises:
         WireError: as `encode_context`.
@@ -245,10 +252,12 @@ def encode_request(
         + interceptor_pb2.InterceptRequest(
             emission_id=emission_id,
             mode=_TO_MODE[mode],  # type: ignore[arg-type]
-            transform_permitted=snapshot.point.transform_permitted,
-            approval_available=approval_available,
+            transform_permitted=snapshot.point.transform_permitted
+            and Right.TRANSFORM in grants.may,
+            approval_available=approval_available and Right.APPROVAL in grants.may,
             timeout_ms=timeout_ms,
         ).SerializeToString()
+        + encode_rights(grants)
     )
 
 

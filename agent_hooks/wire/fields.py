@@ -17,7 +17,7 @@ from agent_hooks.core import canonical
 from agent_hooks.core.values import JSON, MAX_SAFE_INTEGER, ValueDomainError
 
 INT64_MAX = 2**63 - 1
-_MAX_DEPTH = 250
+_MAX_DEPTH = canonical.DEEPEST
 """Whatever a host admits (§12.3 is adjustable), as deep as the encoder goes."""
 
 Path = tuple[str | int, ...]

@@ -9,6 +9,7 @@ from agent_hooks.core.values import JSON
 from agent_hooks.core.verdict import ALLOW, Decision, Evidence, Transform, Verdict, Warning
 from agent_hooks.v1 import interceptor_pb2, verdict_pb2
 from agent_hooks.wire import fields
+from agent_hooks.wire.bulk import VERDICT, Places, check_bulk
 from agent_hooks.wire.context import parse_message
 from agent_hooks.wire.fields import WireError
 
@@ -139,7 +140,7 @@ def decode_stream_response(data: bytes, emission_id: str) -> Verdict:
         WireError: anything that is not exactly one verdict, for a request of that id.
     """
     # The id cut off, plugins say few different things. One more id in what is
-    # left would win, as protobuf has it.
+    # left would win, as protobuf has it: there must be none.
     head = _id_field(emission_id)
     cut = data.startswith(head)
     verdict, said = _decode(
@@ -158,6 +159,7 @@ def _decode(kind: type[_Answer], data: bytes) -> tuple[Verdict, str]:
 
 def _decode_any(kind: type[_Answer], data: bytes) -> tuple[Verdict, str]:
     """The verdict, and the emission's id where the answer says one."""
+    check_bulk(data, _BULK[kind])
     answer = parse_message(kind, data, "answer")
     if not answer.HasField("verdict"):
         raise WireError("answer: has no verdict")
@@ -165,6 +167,10 @@ def _decode_any(kind: type[_Answer], data: bytes) -> tuple[Verdict, str]:
     return decode_verdict(answer.verdict), getattr(answer, "emission_id", "")
 
 
+_BULK: dict[type[_Answer], Places] = {
+    interceptor_pb2.InterceptResponse: {1: VERDICT},
+    interceptor_pb2.InterceptStreamResponse: {2: VERDICT},
+}
 _SMALL = 256
 _decode_small = lru_cache(maxsize=256)(_decode_any)
 """Plugins say few different things; the core copies what it keeps of a verdict."""

@@ -228,6 +228,17 @@ def test_bounds_can_be_set() -> None:
     assert check(deep, max_depth=250).context["target"] == nested(200)
 
 
+@pytest.mark.parametrize("extra", [1, 0.5, 1.0, 2**60, "ü\n"], ids=str)
+@pytest.mark.parametrize("make", [context, aliased])
+@pytest.mark.parametrize("point", POINTS)
+def test_the_bound_on_bytes_counts_the_whole_context(point: str, make: Any, extra: Any) -> None:
+    """§12.3: to the byte, the target and its member both, whoever made them one."""
+    raw = {**make(point), "extensions": {"ours": extra}}
+    size = len(json.dumps(raw, separators=(",", ":"), ensure_ascii=False).encode())
+    check(raw, max_bytes=size)
+    assert "larger than the bound" in refusal(raw, max_bytes=size - 1)
+
+
 @pytest.mark.parametrize("bound", [260, 400, 1_000, 100_000])
 def test_a_high_bound_on_depth_never_crashes_or_names_a_wrong_cause(bound: int) -> None:
     """§12.3: refused when it is set, or its breach is a refusal that says so."""

@@ -21,7 +21,7 @@ from agent_hooks.core.identity import (
     identify,
     provider_name,
 )
-from tests.core.support import MEMBERS, POINTS, REWRITABLE, SPEC, call, context
+from tests.core.support import MEMBERS, POINTS, REWRITABLE, SPEC, aliased, call, context
 from tests.core.test_values import json_values
 from tests.shared import ROOT, shared_json
 
@@ -69,6 +69,20 @@ def test_our_golden_identities(name: str) -> None:
     assert expect["context_identity"] == "sha256:" + hashlib.sha256(text).hexdigest()
     assert canonical_projection(snapshot_of(raw)) == text
     assert context_identity(raw) == expect["context_identity"]
+
+
+@pytest.mark.parametrize("text", ["\0", "\0\0", "a\0b", "\\u0000", "x" * 100_000])
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("make", [context, aliased])
+def test_no_text_is_taken_for_the_place_of_the_target(make: Any, point: str, text: str) -> None:
+    """§10.2: whatever stands in the target and beside it."""
+    raw = make(point)
+    raw["agent"]["id"] = raw["timestamp"] = text
+    if isinstance(raw["target"], dict) and "reason" not in raw["target"]:
+        raw["target"][text] = text
+    expected = rfc8785.dumps(projected(raw))
+    assert canonical_projection(snapshot_of(raw)) == expected
+    assert context_identity(raw) == "sha256:" + hashlib.sha256(expected).hexdigest()
 
 
 @pytest.mark.parametrize("name", [n for n, f in FIXTURES.items() if "error" not in f["expect"]])

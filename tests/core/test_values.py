@@ -129,8 +129,9 @@ def test_depth_counts_containers(depth: int) -> None:
 @pytest.mark.parametrize("leaf", [1, ()], ids=["plain", "with-a-tuple"])
 def test_no_depth_is_more_than_a_refusal(depth: int, leaf: Any) -> None:
     """§12.3: never a crash. A value too deep to be copied is refused like any other."""
-    with pytest.raises(ValueDomainError, match="nested too deeply"):
-        values.admit(nested(depth, leaf))
+    for value in (nested(depth, leaf), (nested(depth, leaf),)):
+        with pytest.raises(ValueDomainError, match="nested too deeply"):
+            values.admit(value)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,31 @@ def test_admit_gives_an_equal_private_copy(value: Any) -> None:
     if isinstance(copy, dict):
         copy["more"] = 1
     assert typed(value) == before
+
+
+def test_a_container_that_stands_twice_is_two_in_a_copy() -> None:
+    """§7: as it would be on the wire; whoever changes one does not change the other."""
+    part = {"n": [0]}
+    for copy in (values.admit([part, part])[0], values.copied([part, part])):
+        copy[0]["n"].append(1)
+        assert copy == [{"n": [0, 1]}, {"n": [0]}]
+    assert part == {"n": [0]}
+
+
+@given(json_values)
+def test_copied_gives_an_equal_private_copy(value: Any) -> None:
+    """§7: typed, members in order, no container shared."""
+    copy = values.copied([value])
+    assert typed(copy) == typed([value])
+    assert not containers([value]) & containers(copy)
+
+
+def containers(value: Any) -> set[int]:
+    """Identities of the dicts and lists in a value."""
+    if not isinstance(value, (dict, list)):
+        return set()
+    items = value.values() if isinstance(value, dict) else value
+    return {id(value)}.union(*map(containers, items))
 
 
 @given(json_values, json_values)

@@ -25,6 +25,7 @@ from agent_hooks.supervisor import Manifest, Settings, Supervisor
 HERE = Path(__file__).parent
 BAD = HERE / "plugins" / "bad.py"
 GOOD = HERE / "plugins" / "good.py"
+HOSTILE = HERE / "plugins" / "hostile.py"
 
 SLACK = 1.5
 """Seconds over a timeout that a slow machine may need; the promise is 0.25."""
@@ -60,6 +61,19 @@ def good(**changed: Any) -> Manifest:
     command = (sys.executable, str(GOOD))
     changed = {"points": ("pre_tool_call",), **changed}
     return Manifest(**{"name": "good", "kind": "good", "command": command, **changed})
+
+
+def hostile(level: str, **changed: Any) -> Manifest:
+    """A manifest of the program that tries to break out."""
+    changed = {"points": ("pre_tool_call",), "folder": HOSTILE.parent, **changed}
+    changed = {"command": (sys.executable, str(HOSTILE)), **changed}
+    return Manifest(name="hostile", kind="hostile", isolation=level, **changed)
+
+
+def hostile_call(act: str, **arguments: Any) -> dict[str, Any]:
+    """A tool call that says what the hostile plugin tries."""
+    arguments = {key: str(value) for key, value in arguments.items()}
+    return _builder.pre_tool_call(call_id="c-1", name="t", args={"act": act} | arguments)
 
 
 _builder = AgentContextBuilder(agent_id="a-1", framework="hand-made", session_id="s-1")

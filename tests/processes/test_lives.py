@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import threading
 import time
@@ -107,6 +108,40 @@ def test_plugin_that_closed_its_socket_fails_closed(tidy: Path, kind: Any) -> No
         assert again.decision == "deny"
         assert again.reason in ("host_error:interceptor_failed", "host_error:interceptor_timeout")
         assert again.seconds < 0.5 + SLACK
+
+
+def test_plugin_that_answers_no_health_check_is_started_anew(tidy: Path) -> None:
+    """PROTOCOL Lifecycle: alive and deaf is no better than dead."""
+    quick = {"health_interval": 0.1, "suspect_interval": 0.1, "circuit_timeouts": 3}
+    with supervised(**quick) as supervisor:
+        deaf = ready(supervisor)["pid"]
+        judge(SyncInterceptionEmitter, context("closes_its_socket"), supervisor.interceptor("p"))
+        until(lambda: ready(supervisor)["pid"] != deaf)
+        assert "3 health checks in a row" in status(supervisor)["last_error"]
+        assert judge(SyncInterceptionEmitter, context(), supervisor.interceptor("p")).decision == (
+            "allow"
+        )
+
+
+def test_host_without_descriptors_fails_closed_and_leaves_nothing(tidy: Path) -> None:
+    """A restart that cannot be made costs neither folders nor descriptors, and says why."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with supervised(backoff_first=0.05, backoff_max=0.05) as supervisor:
+        interceptor, pid = supervisor.interceptor("p"), ready(supervisor)["pid"]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # none can be opened from here
+        try:
+            os.kill(pid, signal.SIGKILL)
+            judged = judge(SyncInterceptionEmitter, context(), interceptor, timeout=0.5)
+            assert judged.decision == "deny"
+            assert "Too many open files" in status(supervisor)["last_error"]
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        ready(supervisor)
+        assert judge(SyncInterceptionEmitter, context(), interceptor).decision == "allow"
+        os.kill(ready(supervisor)["pid"], signal.SIGKILL)  # so that what is left goes with it
+        judge(SyncInterceptionEmitter, context(), interceptor)
+        [base] = tidy.glob("agent-hooks-*")
+        assert len([path for path in base.iterdir() if path.is_dir()]) == 1
 
 
 @pytest.mark.parametrize("kind", EMITTERS)

@@ -9,9 +9,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from agent_hooks.supervisor.logs import LogPipe
+from agent_hooks.supervisor.logs import LogPipe, PluginLog
+from agent_hooks.supervisor.settings import Settings
 
 LIMIT = 20
+SETTINGS = Settings(max_log_line=LIMIT, log_lines_per_second=10_000)
+
+
+def log() -> PluginLog:
+    return PluginLog("p", SETTINGS)
 
 
 def logged(caplog: pytest.LogCaptureFixture, chunks: Iterable[bytes]) -> list[str]:
@@ -19,7 +25,7 @@ def logged(caplog: pytest.LogCaptureFixture, chunks: Iterable[bytes]) -> list[st
     caplog.clear()
 
     async def write() -> None:
-        pipe = LogPipe("p", LIMIT, asyncio.get_running_loop())
+        pipe = LogPipe(log(), asyncio.get_running_loop())
         for chunk in chunks:
             os.write(pipe.write_end, chunk)
             await asyncio.sleep(0)
@@ -95,7 +101,7 @@ def test_last_words_of_a_dead_plugin_are_handed_on(caplog: pytest.LogCaptureFixt
     words = [b"line %d\n" % number for number in range(5000)]  # they fit into the pipe
 
     async def write() -> None:
-        pipe = LogPipe("p", LIMIT, asyncio.get_running_loop())
+        pipe = LogPipe(log(), asyncio.get_running_loop())
         os.write(pipe.write_end, b"".join(words))
         os.close(pipe.write_end)
         pipe.close()
@@ -111,7 +117,7 @@ def test_pipe_whose_other_end_lives_on_is_closed_all_the_same(
     """A descendant may hold the write end; it does not hold up the supervisor."""
 
     async def write() -> int:
-        pipe = LogPipe("p", LIMIT, asyncio.get_running_loop())
+        pipe = LogPipe(log(), asyncio.get_running_loop())
         os.write(pipe.write_end, b"half")
         pipe.close()
         return pipe.write_end
@@ -119,3 +125,43 @@ def test_pipe_whose_other_end_lives_on_is_closed_all_the_same(
     with caplog.at_level(logging.INFO, "agent_hooks.plugin"):
         os.close(asyncio.run(write()))
     assert [record.getMessage() for record in caplog.records] == ["half"]
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "text"),
+    [
+        (b"<0>out of order", "CRITICAL", "out of order"),
+        (b"<3>broken", "ERROR", "broken"),
+        (b"<4>odd", "WARNING", "odd"),
+        (b"<6>news", "INFO", "news"),
+        (b"<7>detail", "DEBUG", "detail"),
+        (b"<8>no severity", "INFO", "<8>no severity"),
+        (b" <3>not at the start", "INFO", " <3>not at the start"),
+        (b"<3>", "ERROR", ""),
+    ],
+)
+def test_line_says_its_severity(
+    caplog: pytest.LogCaptureFixture, line: bytes, level: str, text: str
+) -> None:
+    """sd-daemon(3): what every language can write, and nothing where it does not."""
+    with caplog.at_level(logging.DEBUG, "agent_hooks.plugin"):
+        one = log()
+        one.write(line, False)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [(level, text)]
+    assert one.recent() == [f"{level} {text}"]
+
+
+def test_flood_of_lines_is_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """A plugin can fill neither the host's log nor its memory."""
+    now = 100.0
+    one = PluginLog("p", Settings(log_lines_per_second=3, log_lines_kept=4), lambda: now)
+    with caplog.at_level(logging.INFO, "agent_hooks.plugin"):
+        for number in range(10):
+            one.write(b"%d" % number, False)
+        assert one.dropped == 7
+        now += 1
+        one.write(b"later", False)
+        one.tell()
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["0", "1", "2", "(7 lines dropped: more than a host takes)", "later"]
+    assert one.recent() == ["INFO 1", "INFO 2", f"WARNING {said[3]}", "INFO later"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_hooks.core.grants import EVERYTHING, parse_grants
 from agent_hooks.core.points import POINTS
 from agent_hooks.supervisor import Manifest, ManifestError, load_manifest, load_manifests
 from agent_hooks.supervisor.manifest import Limits
@@ -44,8 +45,12 @@ def test_whole_manifest_is_read(tmp_path: Path) -> None:
         open_files = 64
         [env]
         LEVEL = "2"
+        [grants]
+        sees = ["tool_call"]
+        may = ["deny"]
     """
     read = load_manifest(written(tmp_path, text))
+    assert read.grants == parse_grants({"sees": ["tool_call"], "may": ["deny"]})
     assert read.command == (
         sys.executable,
         str(tmp_path / "main.py"),
@@ -54,7 +59,7 @@ def test_whole_manifest_is_read(tmp_path: Path) -> None:
         f"{tmp_path}",
         "a./b",
     )
-    assert replace(read, command=()) == Manifest(
+    assert replace(read, command=(), grants=EVERYTHING) == Manifest(
         "No shell",
         "no_shell",
         (),
@@ -107,13 +112,23 @@ FAULTS: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "timeout_true": (plugin(timeout_ms="true"), ("[plugin] timeout_ms:",)),
     "timeout_text": (plugin(timeout_ms='"5"'), ("[plugin] timeout_ms:",)),
     "timeout_beyond_a_double": (plugin(timeout_ms="1" + "0" * 400), ("[plugin] timeout_ms:",)),
-    "isolation_stronger": (
-        plugin(isolation='"isolated"'),
-        ("[plugin] isolation:", "process", "a weaker level is never put in its place"),
+    "isolation_unknown": (
+        plugin(isolation='"sealed"'),
+        (
+            "[plugin] isolation:",
+            "process, confined, isolated",
+            "a weaker level is never put in its place",
+        ),
     ),
+    "reads_relative": (plugin(reads='["data"]'), ("[plugin] reads:", "absolute paths")),
+    "disk_zero": (GOOD + "[limits]\ndisk_mb = 0\n", ("[limits] disk_mb:", "MiB > 0")),
     "isolation_list": (plugin(isolation='["process"]'), ("[plugin] isolation:",)),
     "memory_zero": (GOOD + "[limits]\naddress_space_mb = 0\n", ("[limits] address_space_mb:",)),
     "files_text": (GOOD + '[limits]\nopen_files = "9"\n', ("[limits] open_files:", "> 0")),
+    "grants_no_table": ("grants = []\n" + GOOD, ("[grants]", "expected a table")),
+    "grants_unknown": (GOOD + "[grants]\nsee = []\n", ("[grants] see: unknown", "known are sees")),
+    "grants_place": (GOOD + '[grants]\nsees = ["$x"]\n', ("[grants] sees[0]:", "$target.to")),
+    "grants_right": (GOOD + '[grants]\nmay = ["x"]\n', ("[grants] may[0]:", "deny, transform")),
     "env_number": (GOOD + "[env]\nLEVEL = 5\n", ("[env] LEVEL: expected a string",)),
 }
 

@@ -136,6 +136,7 @@ ACTS = {
     "exit_in_call": lambda call: _die(),
     "killed_in_call": lambda call: _kill(),
     "says_traceparent": _traceparent,
+    "says_how": lambda call: answer(DENY, field(2, "unary")),
     "answer_of_20_mib": lambda call: _huge(),
     "closes_its_socket": lambda call: SERVER.stop(None).wait(),
 }
@@ -176,6 +177,8 @@ def reply_on_stream(fault: str, request: bytes, said: bytes, reply: bytes) -> tu
             return (whole + other,)
         case "answers_twice":
             return (whole, whole)
+        case "says_how":
+            return (said + field(2, answer(DENY, field(2, "stream"))[2:]),)
         case "says_traceparent":
             found = re.search(rb"\x12\x37(00-[0-9a-f-]+01)", request)
             return (said + field(2, says_traceparent(found and found[1].decode())[2:]),)

@@ -76,23 +76,90 @@ func (EnforcementMode) EnumDescriptor() ([]byte, []int) {
 	return file_agent_hooks_v1_interceptor_proto_rawDescGZIP(), []int{0}
 }
 
+// What a plugin's manifest lets it return beside an allow (section 5.1).
+type Right int32
+
+const (
+	// Never a legal value.
+	Right_RIGHT_UNSPECIFIED Right = 0
+	// A deny that stands.
+	Right_RIGHT_DENY Right = 1
+	// A transform.
+	Right_RIGHT_TRANSFORM Right = 2
+	// A deny that an approval may lift.
+	Right_RIGHT_APPROVAL Right = 3
+)
+
+// Enum value maps for Right.
+var (
+	Right_name = map[int32]string{
+		0: "RIGHT_UNSPECIFIED",
+		1: "RIGHT_DENY",
+		2: "RIGHT_TRANSFORM",
+		3: "RIGHT_APPROVAL",
+	}
+	Right_value = map[string]int32{
+		"RIGHT_UNSPECIFIED": 0,
+		"RIGHT_DENY":        1,
+		"RIGHT_TRANSFORM":   2,
+		"RIGHT_APPROVAL":    3,
+	}
+)
+
+func (x Right) Enum() *Right {
+	p := new(Right)
+	*p = x
+	return p
+}
+
+func (x Right) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Right) Descriptor() protoreflect.EnumDescriptor {
+	return file_agent_hooks_v1_interceptor_proto_enumTypes[1].Descriptor()
+}
+
+func (Right) Type() protoreflect.EnumType {
+	return &file_agent_hooks_v1_interceptor_proto_enumTypes[1]
+}
+
+func (x Right) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Right.Descriptor instead.
+func (Right) EnumDescriptor() ([]byte, []int) {
+	return file_agent_hooks_v1_interceptor_proto_rawDescGZIP(), []int{1}
+}
+
 // One context to judge, and what can be honoured here.
 type InterceptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The context.
+	// The context. What the plugin's manifest withholds from it is listed in
+	// extensions_json["agent_hooks_host"], member "redacted": paths whose root is
+	// "$" and a member's name, "$target.to". The object
+	// {"$withheld":"not granted"} stands in its place, or nothing.
 	Context *AgentContext `protobuf:"bytes,1,opt,name=context,proto3" json:"context,omitempty"`
 	// Unique per emission; the same for every interceptor of the emission.
 	EmissionId string `protobuf:"bytes,2,opt,name=emission_id,json=emissionId,proto3" json:"emission_id,omitempty"`
 	// Whether the verdict will be honoured.
 	Mode EnforcementMode `protobuf:"varint,3,opt,name=mode,proto3,enum=agent_hooks.v1.EnforcementMode" json:"mode,omitempty"`
-	// False where a transform would be refused (section 3).
+	// False where a transform would be refused, by the point (section 3) or by
+	// may_return.
 	TransformPermitted bool `protobuf:"varint,4,opt,name=transform_permitted,json=transformPermitted,proto3" json:"transform_permitted,omitempty"`
-	// True where a liftable deny would reach an approval resolver.
+	// True where a liftable deny, which may_return allows, would reach an
+	// approval resolver.
 	ApprovalAvailable bool `protobuf:"varint,5,opt,name=approval_available,json=approvalAvailable,proto3" json:"approval_available,omitempty"`
 	// How long the host waits for the answer, in milliseconds.
-	TimeoutMs     int64 `protobuf:"varint,6,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	TimeoutMs int64 `protobuf:"varint,6,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// What may be returned beside an allow, as the plugin's manifest says. Any
+	// other verdict is a deny.
+	MayReturn []Right `protobuf:"varint,7,rep,packed,name=may_return,json=mayReturn,proto3,enum=agent_hooks.v1.Right" json:"may_return,omitempty"`
+	// Where a transform may write: at or below one of these places of the target.
+	TransformPaths []string `protobuf:"bytes,8,rep,name=transform_paths,json=transformPaths,proto3" json:"transform_paths,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *InterceptRequest) Reset() {
@@ -167,6 +234,20 @@ func (x *InterceptRequest) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *InterceptRequest) GetMayReturn() []Right {
+	if x != nil {
+		return x.MayReturn
+	}
+	return nil
+}
+
+func (x *InterceptRequest) GetTransformPaths() []string {
+	if x != nil {
+		return x.TransformPaths
+	}
+	return nil
+}
+
 // The answer.
 type InterceptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -213,11 +294,121 @@ func (x *InterceptResponse) GetVerdict() *Verdict {
 	return nil
 }
 
+// One call on a stream.
+type InterceptStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What Intercept would have been sent.
+	Request *InterceptRequest `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	// W3C trace parent, which a unary call has in its metadata.
+	Traceparent   string `protobuf:"bytes,2,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InterceptStreamRequest) Reset() {
+	*x = InterceptStreamRequest{}
+	mi := &file_agent_hooks_v1_interceptor_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InterceptStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InterceptStreamRequest) ProtoMessage() {}
+
+func (x *InterceptStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_hooks_v1_interceptor_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InterceptStreamRequest.ProtoReflect.Descriptor instead.
+func (*InterceptStreamRequest) Descriptor() ([]byte, []int) {
+	return file_agent_hooks_v1_interceptor_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *InterceptStreamRequest) GetRequest() *InterceptRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *InterceptStreamRequest) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
+// The answer to the last request of the stream.
+type InterceptStreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The request's emission_id: an answer with another is a deny.
+	EmissionId string `protobuf:"bytes,1,opt,name=emission_id,json=emissionId,proto3" json:"emission_id,omitempty"`
+	// Required, as in InterceptResponse.
+	Verdict       *Verdict `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InterceptStreamResponse) Reset() {
+	*x = InterceptStreamResponse{}
+	mi := &file_agent_hooks_v1_interceptor_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InterceptStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InterceptStreamResponse) ProtoMessage() {}
+
+func (x *InterceptStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_hooks_v1_interceptor_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InterceptStreamResponse.ProtoReflect.Descriptor instead.
+func (*InterceptStreamResponse) Descriptor() ([]byte, []int) {
+	return file_agent_hooks_v1_interceptor_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *InterceptStreamResponse) GetEmissionId() string {
+	if x != nil {
+		return x.EmissionId
+	}
+	return ""
+}
+
+func (x *InterceptStreamResponse) GetVerdict() *Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
 var File_agent_hooks_v1_interceptor_proto protoreflect.FileDescriptor
 
 const file_agent_hooks_v1_interceptor_proto_rawDesc = "" +
 	"\n" +
-	" agent_hooks/v1/interceptor.proto\x12\x0eagent_hooks.v1\x1a\x1cagent_hooks/v1/context.proto\x1a\x1cagent_hooks/v1/verdict.proto\"\x9f\x02\n" +
+	" agent_hooks/v1/interceptor.proto\x12\x0eagent_hooks.v1\x1a\x1cagent_hooks/v1/context.proto\x1a\x1cagent_hooks/v1/verdict.proto\"\xfe\x02\n" +
 	"\x10InterceptRequest\x126\n" +
 	"\acontext\x18\x01 \x01(\v2\x1c.agent_hooks.v1.AgentContextR\acontext\x12\x1f\n" +
 	"\vemission_id\x18\x02 \x01(\tR\n" +
@@ -226,15 +417,32 @@ const file_agent_hooks_v1_interceptor_proto_rawDesc = "" +
 	"\x13transform_permitted\x18\x04 \x01(\bR\x12transformPermitted\x12-\n" +
 	"\x12approval_available\x18\x05 \x01(\bR\x11approvalAvailable\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x06 \x01(\x03R\ttimeoutMs\"F\n" +
+	"timeout_ms\x18\x06 \x01(\x03R\ttimeoutMs\x124\n" +
+	"\n" +
+	"may_return\x18\a \x03(\x0e2\x15.agent_hooks.v1.RightR\tmayReturn\x12'\n" +
+	"\x0ftransform_paths\x18\b \x03(\tR\x0etransformPaths\"F\n" +
 	"\x11InterceptResponse\x121\n" +
-	"\averdict\x18\x01 \x01(\v2\x17.agent_hooks.v1.VerdictR\averdict*u\n" +
+	"\averdict\x18\x01 \x01(\v2\x17.agent_hooks.v1.VerdictR\averdict\"v\n" +
+	"\x16InterceptStreamRequest\x12:\n" +
+	"\arequest\x18\x01 \x01(\v2 .agent_hooks.v1.InterceptRequestR\arequest\x12 \n" +
+	"\vtraceparent\x18\x02 \x01(\tR\vtraceparent\"m\n" +
+	"\x17InterceptStreamResponse\x12\x1f\n" +
+	"\vemission_id\x18\x01 \x01(\tR\n" +
+	"emissionId\x121\n" +
+	"\averdict\x18\x02 \x01(\v2\x17.agent_hooks.v1.VerdictR\averdict*u\n" +
 	"\x0fEnforcementMode\x12 \n" +
 	"\x1cENFORCEMENT_MODE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18ENFORCEMENT_MODE_ENFORCE\x10\x01\x12\"\n" +
-	"\x1eENFORCEMENT_MODE_EVALUATE_ONLY\x10\x022f\n" +
+	"\x1eENFORCEMENT_MODE_EVALUATE_ONLY\x10\x02*W\n" +
+	"\x05Right\x12\x15\n" +
+	"\x11RIGHT_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"RIGHT_DENY\x10\x01\x12\x13\n" +
+	"\x0fRIGHT_TRANSFORM\x10\x02\x12\x12\n" +
+	"\x0eRIGHT_APPROVAL\x10\x032\xce\x01\n" +
 	"\x12InterceptorService\x12P\n" +
-	"\tIntercept\x12 .agent_hooks.v1.InterceptRequest\x1a!.agent_hooks.v1.InterceptResponseB]\n" +
+	"\tIntercept\x12 .agent_hooks.v1.InterceptRequest\x1a!.agent_hooks.v1.InterceptResponse\x12f\n" +
+	"\x0fInterceptStream\x12&.agent_hooks.v1.InterceptStreamRequest\x1a'.agent_hooks.v1.InterceptStreamResponse(\x010\x01B]\n" +
 	"\x10io.agenthooks.v1P\x01ZGgithub.com/agent-hooks/agent-hooks-grpc/gen/agent_hooks/v1;agenthooksv1b\x06proto3"
 
 var (
@@ -249,26 +457,34 @@ func file_agent_hooks_v1_interceptor_proto_rawDescGZIP() []byte {
 	return file_agent_hooks_v1_interceptor_proto_rawDescData
 }
 
-var file_agent_hooks_v1_interceptor_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_agent_hooks_v1_interceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_agent_hooks_v1_interceptor_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_agent_hooks_v1_interceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_agent_hooks_v1_interceptor_proto_goTypes = []any{
-	(EnforcementMode)(0),      // 0: agent_hooks.v1.EnforcementMode
-	(*InterceptRequest)(nil),  // 1: agent_hooks.v1.InterceptRequest
-	(*InterceptResponse)(nil), // 2: agent_hooks.v1.InterceptResponse
-	(*AgentContext)(nil),      // 3: agent_hooks.v1.AgentContext
-	(*Verdict)(nil),           // 4: agent_hooks.v1.Verdict
+	(EnforcementMode)(0),            // 0: agent_hooks.v1.EnforcementMode
+	(Right)(0),                      // 1: agent_hooks.v1.Right
+	(*InterceptRequest)(nil),        // 2: agent_hooks.v1.InterceptRequest
+	(*InterceptResponse)(nil),       // 3: agent_hooks.v1.InterceptResponse
+	(*InterceptStreamRequest)(nil),  // 4: agent_hooks.v1.InterceptStreamRequest
+	(*InterceptStreamResponse)(nil), // 5: agent_hooks.v1.InterceptStreamResponse
+	(*AgentContext)(nil),            // 6: agent_hooks.v1.AgentContext
+	(*Verdict)(nil),                 // 7: agent_hooks.v1.Verdict
 }
 var file_agent_hooks_v1_interceptor_proto_depIdxs = []int32{
-	3, // 0: agent_hooks.v1.InterceptRequest.context:type_name -> agent_hooks.v1.AgentContext
+	6, // 0: agent_hooks.v1.InterceptRequest.context:type_name -> agent_hooks.v1.AgentContext
 	0, // 1: agent_hooks.v1.InterceptRequest.mode:type_name -> agent_hooks.v1.EnforcementMode
-	4, // 2: agent_hooks.v1.InterceptResponse.verdict:type_name -> agent_hooks.v1.Verdict
-	1, // 3: agent_hooks.v1.InterceptorService.Intercept:input_type -> agent_hooks.v1.InterceptRequest
-	2, // 4: agent_hooks.v1.InterceptorService.Intercept:output_type -> agent_hooks.v1.InterceptResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	1, // 2: agent_hooks.v1.InterceptRequest.may_return:type_name -> agent_hooks.v1.Right
+	7, // 3: agent_hooks.v1.InterceptResponse.verdict:type_name -> agent_hooks.v1.Verdict
+	2, // 4: agent_hooks.v1.InterceptStreamRequest.request:type_name -> agent_hooks.v1.InterceptRequest
+	7, // 5: agent_hooks.v1.InterceptStreamResponse.verdict:type_name -> agent_hooks.v1.Verdict
+	2, // 6: agent_hooks.v1.InterceptorService.Intercept:input_type -> agent_hooks.v1.InterceptRequest
+	4, // 7: agent_hooks.v1.InterceptorService.InterceptStream:input_type -> agent_hooks.v1.InterceptStreamRequest
+	3, // 8: agent_hooks.v1.InterceptorService.Intercept:output_type -> agent_hooks.v1.InterceptResponse
+	5, // 9: agent_hooks.v1.InterceptorService.InterceptStream:output_type -> agent_hooks.v1.InterceptStreamResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_agent_hooks_v1_interceptor_proto_init() }
@@ -283,8 +499,8 @@ func file_agent_hooks_v1_interceptor_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_hooks_v1_interceptor_proto_rawDesc), len(file_agent_hooks_v1_interceptor_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   2,
+			NumEnums:      2,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	InterceptorService_Intercept_FullMethodName = "/agent_hooks.v1.InterceptorService/Intercept"
+	InterceptorService_Intercept_FullMethodName       = "/agent_hooks.v1.InterceptorService/Intercept"
+	InterceptorService_InterceptStream_FullMethodName = "/agent_hooks.v1.InterceptorService/InterceptStream"
 )
 
 // InterceptorServiceClient is the client API for InterceptorService service.
@@ -33,6 +34,16 @@ type InterceptorServiceClient interface {
 	// Judges one context. Calls are concurrent. Any status but OK, and any
 	// answer that is not a valid verdict, makes the host deny.
 	Intercept(ctx context.Context, in *InterceptRequest, opts ...grpc.CallOption) (*InterceptResponse, error)
+	// The same over a stream that is used again and again: optional, for plugins
+	// whose Describe names the capability "intercept_stream". A stream carries one
+	// call at a time: the host sends the next request after the answer to the
+	// last. For calls at once it opens further streams, at most 16, and beyond
+	// them it calls Intercept; max_concurrency bounds both together. It cancels
+	// the stream of a call that it gives up. To fail a call, end its stream with
+	// the status that Intercept would have had. The end of a stream is never a
+	// verdict. Streams are open while nothing is asked: end them when the plugin
+	// is to finish.
+	InterceptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[InterceptStreamRequest, InterceptStreamResponse], error)
 }
 
 type interceptorServiceClient struct {
@@ -53,6 +64,19 @@ func (c *interceptorServiceClient) Intercept(ctx context.Context, in *InterceptR
 	return out, nil
 }
 
+func (c *interceptorServiceClient) InterceptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[InterceptStreamRequest, InterceptStreamResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &InterceptorService_ServiceDesc.Streams[0], InterceptorService_InterceptStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[InterceptStreamRequest, InterceptStreamResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type InterceptorService_InterceptStreamClient = grpc.BidiStreamingClient[InterceptStreamRequest, InterceptStreamResponse]
+
 // InterceptorServiceServer is the server API for InterceptorService service.
 // All implementations must embed UnimplementedInterceptorServiceServer
 // for forward compatibility.
@@ -62,6 +86,16 @@ type InterceptorServiceServer interface {
 	// Judges one context. Calls are concurrent. Any status but OK, and any
 	// answer that is not a valid verdict, makes the host deny.
 	Intercept(context.Context, *InterceptRequest) (*InterceptResponse, error)
+	// The same over a stream that is used again and again: optional, for plugins
+	// whose Describe names the capability "intercept_stream". A stream carries one
+	// call at a time: the host sends the next request after the answer to the
+	// last. For calls at once it opens further streams, at most 16, and beyond
+	// them it calls Intercept; max_concurrency bounds both together. It cancels
+	// the stream of a call that it gives up. To fail a call, end its stream with
+	// the status that Intercept would have had. The end of a stream is never a
+	// verdict. Streams are open while nothing is asked: end them when the plugin
+	// is to finish.
+	InterceptStream(grpc.BidiStreamingServer[InterceptStreamRequest, InterceptStreamResponse]) error
 	mustEmbedUnimplementedInterceptorServiceServer()
 }
 
@@ -74,6 +108,9 @@ type UnimplementedInterceptorServiceServer struct{}
 
 func (UnimplementedInterceptorServiceServer) Intercept(context.Context, *InterceptRequest) (*InterceptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Intercept not implemented")
+}
+func (UnimplementedInterceptorServiceServer) InterceptStream(grpc.BidiStreamingServer[InterceptStreamRequest, InterceptStreamResponse]) error {
+	return status.Error(codes.Unimplemented, "method InterceptStream not implemented")
 }
 func (UnimplementedInterceptorServiceServer) mustEmbedUnimplementedInterceptorServiceServer() {}
 func (UnimplementedInterceptorServiceServer) testEmbeddedByValue()                            {}
@@ -114,6 +151,13 @@ func _InterceptorService_Intercept_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InterceptorService_InterceptStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(InterceptorServiceServer).InterceptStream(&grpc.GenericServerStream[InterceptStreamRequest, InterceptStreamResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type InterceptorService_InterceptStreamServer = grpc.BidiStreamingServer[InterceptStreamRequest, InterceptStreamResponse]
+
 // InterceptorService_ServiceDesc is the grpc.ServiceDesc for InterceptorService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -126,6 +170,13 @@ var InterceptorService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _InterceptorService_Intercept_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "InterceptStream",
+			Handler:       _InterceptorService_InterceptStream_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
 	Metadata: "agent_hooks/v1/interceptor.proto",
 }
