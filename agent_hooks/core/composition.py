@@ -56,7 +56,15 @@ Composing = Generator[Effect, object, Combined]
 
 
 def compose(snapshot: Snapshot, rules: Rules) -> Composing:
-    """Run the declared profile over one context; §7 with zero interceptors denies."""
+    """Run the declared profile over one context; §7 with zero interceptors denies.
+
+    So does a model response that its host could not assemble (§12.1): nobody is
+    asked about a part.
+    """
+    if snapshot.is_partial:
+        return _Run(snapshot, rules).combined(
+            Verdict.host_error(HostError.STREAMING_UNSUPPORTED), None
+        )
     if not rules.names:
         # §7, §8: in either mode; only enforcement differs.
         return _Run(snapshot, rules).combined(Verdict.host_error(HostError.NO_INTERCEPTOR), None)

@@ -13,6 +13,8 @@ from agent_hooks.core.values import JSON, ValueDomainError
 
 SPEC_VERSION: Final = "agent-hooks/0.1"
 
+_POST_MODEL_CALL: Final = POINTS["post_model_call"]
+
 AgentContext = dict[str, Any]
 """The JSON payload of §4, as plain dicts, lists and scalars."""
 
@@ -49,6 +51,14 @@ class Snapshot:
         self.wire: bytes | None = None  # the codec keeps its encoding here
         self.views: dict[Any, Snapshot | None] = {}  # and grants what they withhold from it
         self._texts: dict[Path, bytes] = {}
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether its host says that it could not assemble a model's response (§12.1)."""
+        return (
+            self.point is _POST_MODEL_CALL
+            and self.context["response"]["finish_reason"] == "stream_incomplete"
+        )
 
     def copy(self) -> AgentContext:
         """A context for one reader alone (§7: its mutations are invisible)."""

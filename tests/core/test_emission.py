@@ -78,6 +78,22 @@ def test_without_an_interceptor_every_emission_is_denied(profile: str, mode: Any
 
 
 @every_profile
+@pytest.mark.parametrize("mode", EnforcementMode)
+def test_a_response_that_could_not_be_assembled_is_denied_unasked(profile: str, mode: Any) -> None:
+    """§12.1: no interceptor judges a part; a whole response is judged as ever."""
+    raw = context("post_model_call")
+    raw["response"]["finish_reason"] = raw["target"]["finish_reason"] = "stream_incomplete"
+    ran = run(raw, ALLOW, composition=under(profile), mode=mode)
+    record = ran.emitted.record
+    assert record.verdict.reason == "host_error:streaming_unsupported"
+    assert (record.decided_by, record.verdicts) == (None, ())
+    assert record.input_identity is not None
+    assert record.proceeds is (mode is EVALUATE)
+    elsewhere = context("pre_model_call", response=raw["response"])
+    assert run(elsewhere, ALLOW, composition=under(profile)).emitted.record.proceeds
+
+
+@every_profile
 @pytest.mark.parametrize("answer", [KeyError(CANARY), None, 5, b"x"], ids=repr)
 def test_a_provider_that_cannot_compute_denies_before_any_interceptor(
     profile: str, answer: Any

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agent_hooks.core.approval import ApprovalOutcome, ApprovalRequest, ApprovalResolution
+from agent_hooks.core.builder import AgentContextBuilder
 from agent_hooks.core.context import Bounds
 from agent_hooks.core.profile import CompositionConfig
 from agent_hooks.core.verdict import ALLOW
@@ -92,6 +93,22 @@ def test_tm_10_pointers_of_evidence_are_not_followed(plugins: Supervisor, kind: 
         assert judged.decision == "deny"
         with pytest.raises(TimeoutError):
             server.accept()
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+def test_tm_11_part_of_a_stream_is_judged_by_nobody_and_kept_by_nobody(
+    plugins: Supervisor, kind: Any
+) -> None:
+    """§12.1: a host that could not assemble a response gets a deny; the plugin hears nothing."""
+    builder = AgentContextBuilder(agent_id="a", framework="f", session_id="s")
+    raw = builder.post_model_call(
+        model_id="m", content="half of", tool_calls=[], finish_reason="stream_incomplete"
+    )
+    before = plugins.status()[0]["answered"]
+    judged = judge(kind, raw, plugins.interceptor("a"))
+    assert judged.reason == "host_error:streaming_unsupported"
+    assert judged.record.verdicts == ()
+    assert plugins.status()[0]["answered"] == before
 
 
 @pytest.mark.parametrize("kind", EMITTERS)

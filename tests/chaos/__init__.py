@@ -1,0 +1,1 @@
+"""Chaos: a seed gives a sequence of faults, and after each of them every promise must stand."""
