@@ -139,12 +139,13 @@ def makes_up_an_allow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mixes_up_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An emission gets the answer to an earlier one."""
-    ask, kept = RemoteInterceptor.ask, list[object]([ALLOW])
+    """Every other emission gets what the plugin said to the one before."""
+    ask, kept = RemoteInterceptor.ask, dict[RemoteInterceptor, list[object]]()
 
     def late(self: RemoteInterceptor, call: Any) -> object:
-        kept.append(ask(self, call))
-        return kept[-3] if len(kept) % 5 == 0 else kept[-1]
+        answers = kept.setdefault(self, [])
+        answers.append(ask(self, call))
+        return answers[-2] if len(answers) % 2 == 0 else answers[-1]
 
     monkeypatch.setattr(RemoteInterceptor, "ask", late)
 
