@@ -63,7 +63,7 @@ class Calls:
         """Send now, or wait for a ready plugin and a place; or fail at once."""
         place = self._claim(pending)
         if isinstance(place, Failed):
-            pending.done(place)
+            pending.answer(place)
         elif place is not None:
             self._send(pending, place)
         else:
@@ -169,8 +169,8 @@ class Calls:
             if timed_out:
                 self.counters.timed_out += 1
                 self.timeouts_in_a_row += sent
-        if pending.abandon is not None:
-            pending.abandon()
+        if (abandon := pending.abandon) is not None:
+            abandon()
         if timed_out and sent:
             self._on_answered(False)
 
@@ -199,7 +199,7 @@ class Calls:
             self._waiting.clear()
         self.lose()
         for pending in waiting:
-            pending.done(self._refusal(why))
+            pending.answer(self._refusal(why))
 
     def reopen(self) -> None:
         """Let calls wait again."""
@@ -236,7 +236,7 @@ class Calls:
             if misfit is None:
                 self._send(pending, live)
             else:
-                pending.done(self._refusal(misfit))
+                pending.answer(self._refusal(misfit))
 
     def _send(self, pending: Pending, live: Live) -> None:
         if self._send_on_stream(pending, live):
@@ -290,7 +290,7 @@ class Calls:
                 _log.warning("plugin %s: %s", self.name, reply.detail)
             else:
                 self._on_answered(True)
-            pending.done(reply)
+            pending.answer(reply)
         self.pump()
         return first
 

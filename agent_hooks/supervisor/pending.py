@@ -56,8 +56,14 @@ class Pending:
         """Whether it is in flight."""
         return self.peers is not None
 
+    def answer(self, reply: object) -> None:
+        """Tell who waits, once; and let go of him, who may hold this call."""
+        done, self.done = self.done, nowhere
+        done(reply)
+
     def leave(self) -> None:
         """It is not in flight any more."""
+        self.abandon = None  # it refers to this call: a cycle would keep the request for a while
         if self.peers is not None:
             self.peers.discard(self)
             self.peers = None

@@ -140,12 +140,15 @@ def test_hard_limit_below_a_plugins_own_is_missing(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("name", "check"),
-    [("GRPC_ENABLE_FORK_SUPPORT", "forks"), ("GRPC_EXPERIMENTS", "gRPC engine")],
+    ("name", "value", "check"),
+    [
+        ("GRPC_ENABLE_FORK_SUPPORT", "1", "forks"),
+        ("GRPC_POLL_STRATEGY", "epoll1", "gRPC engine"),
+    ],
 )
-def test_variable_that_changes_grpc_is_a_warning(name: str, check: str) -> None:
+def test_variable_that_changes_grpc_is_a_warning(name: str, value: str, check: str) -> None:
     """Timeouts and restarts are measured with gRPC as it comes."""
-    found = checks(**{name: "1"})
+    found = checks(**{name: value})
     assert found[check]["state"] == machine.WARNING
     assert name in found[check]["says"]
 

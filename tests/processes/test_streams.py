@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import threading
@@ -172,3 +174,28 @@ def test_open_streams_do_not_hold_up_the_end(tidy: Path, how: str) -> None:
             ready(supervisor)
             begun = time.monotonic()
     assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+@pytest.mark.parametrize("mode", ["serve", "stream"])
+def test_an_emission_leaves_no_cycle_behind(tidy: Path, mode: str, kind: Any) -> None:
+    """A request may have megabytes: it goes with its emission, not with the next collection."""
+    with Supervisor([Binding("p", bad(mode))], QUICK) as supervisor:
+        interceptor = supervisor.interceptor("p")
+        judge(kind, context(), interceptor)
+
+        async def emit(emitter: Any) -> None:
+            for _ in range(100):
+                record = emitter.emit_unchecked(context())
+                if asyncio.iscoroutine(record):
+                    record = await record
+                assert record.proceeds
+
+        emitter = kind().register(interceptor)
+        gc.collect()
+        gc.disable()
+        try:
+            asyncio.run(emit(emitter))
+            assert gc.collect() < 100
+        finally:
+            gc.enable()
