@@ -138,7 +138,7 @@ soak: setup
 availability: setup
 	$(BIN)/python benchmarks/availability.py
 
-ci: lint type buf-check proto-check test cover protobuf-range bench-quick
+ci: lint type buf-check proto-check test chaos cover protobuf-range bench-quick
 
 clean:
 	rm -rf $(VENV) .venvs out build dist $(GO_PLUGIN)/egress

@@ -159,8 +159,13 @@ class Stream:
             except BaseException:
                 self.end()
                 raise
-        self._send(pending)
+        # Its reader first: a stream that is ended now still reads what it was given before.
         self._started.put((pending, finish))
+        try:
+            self._send(pending)
+        except BaseException:
+            self.end()
+            raise
 
     def _work(self, started: SimpleQueue[tuple[Pending, Finish] | None]) -> None:
         while (one := started.get()) is not None:
