@@ -107,8 +107,9 @@ _ON_STREAM = {
     "id_missing": INVALID,
     "id_twice": INVALID,
     "ends": FAILED,
-    "ends_after": JUDGED,
 }
+"""Not the end of a stream after an answer: another emission may be sent on it just then,
+and may have been read."""
 ANSWERS = {EVEN: _IN_PYTHON, UNARY: _UNARY, STREAM: _UNARY | _ON_STREAM}
 """Plugin → what it may answer → what its slot holds then."""
 
