@@ -235,3 +235,12 @@ def _sorted(value: Any) -> Any:
 def test_exact_text_refuses_a_lone_surrogate_beside_a_large_integer() -> None:
     with pytest.raises(ValueDomainError, match="lone surrogate"):
         canonical.json_text([2**60, "\ud800"], values.BIG_INTEGERS)
+
+
+@pytest.mark.parametrize("parse", [canonical.parse, canonical.parse_canonical])
+@pytest.mark.parametrize("limit", [3, canonical.DEEPEST])
+def test_text_is_read_as_deep_as_is_asked_and_no_deeper(parse: Any, limit: int) -> None:
+    """§12.3; the deepest that orjson reads included."""
+    assert parse("[" * limit + "]" * limit, limit) == nested(limit - 1, [])
+    with pytest.raises(ValueDomainError, match="nested too deeply"):
+        parse("[" * (limit + 1) + "]" * (limit + 1), limit)
