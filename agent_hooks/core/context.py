@@ -112,7 +112,7 @@ class Snapshot:
             hollow = _with_target(self.context, self.point, None)
             size = values.measure(hollow, 0) + 2 * (len(self.target_text()) - len(b"null"))
         if size > bounds.max_bytes:
-            raise ValueDomainError("larger than the bound on a context (§12.3)")
+            raise ValueDomainError(values.TOO_LARGE)
 
 
 def check_context(raw: object, bounds: Bounds, spec: str) -> Snapshot:
@@ -126,7 +126,7 @@ def check_context(raw: object, bounds: Bounds, spec: str) -> Snapshot:
     raw = dict(raw)
     try:
         shared = _take_shared_target(raw)
-        context, flags = values.admit(raw, bounds.max_depth)
+        context, flags = values.admit(raw, bounds.max_depth, bounds.max_bytes)
         if shared is not None:
             context["target"] = _member(context, shared)
         point = check_envelope(context, spec)

@@ -14,6 +14,14 @@ from typing import Any, Final
 
 import orjson
 
+from agent_hooks.core.problems import REMEDY_INTEGER as REMEDY_INTEGER
+from agent_hooks.core.problems import SURROGATE as SURROGATE
+from agent_hooks.core.problems import TOO_DEEP as TOO_DEEP
+from agent_hooks.core.problems import TOO_LARGE as TOO_LARGE
+from agent_hooks.core.problems import AgentHooksCoreError as AgentHooksCoreError
+from agent_hooks.core.problems import NotPlainError
+from agent_hooks.core.problems import ValueDomainError as ValueDomainError
+
 JSON = Any
 """A JSON value: None, bool, int, float, str, list of JSON, dict of str to JSON."""
 
@@ -31,41 +39,16 @@ WIDE_KEYS: Final = 4
 LARGE_FLOATS: Final = 8
 """The value holds a float that RFC 8785 prints like an integer outside ±(2⁵³−1)."""
 
-REMEDY_INTEGER: Final = (
-    "integer outside ±(2^53-1): write 64-bit identifiers as decimal strings (§4.4)"
-)
+_Room = list[int]
+"""Bytes of JSON text that may still be copied: a few containers, each in itself
+many times, are endless."""
 
 
-class AgentHooksCoreError(ValueError):
-    """Something the contract refuses. Base class of the core's refusals."""
-
-
-class ValueDomainError(AgentHooksCoreError):
-    """A value that interoperable JSON cannot carry (§4.4, §12.3).
-
-    Attributes:
-        problem: what is wrong and what to do; never the value.
-        path: members and indexes from the root to the place.
-    """
-
-    def __init__(self, problem: str, path: tuple[str | int, ...] = ()) -> None:
-        self.problem = problem
-        self.path = path
-        super().__init__(f"{self.pointer or '(root)'}: {problem}")
-
-    @property
-    def pointer(self) -> str:
-        """The place as an RFC 6901 JSON pointer; lone surrogates are escaped."""
-        return "".join("/" + _escape(str(step)) for step in self.path)
-
-
-class NotPlainError(ValueDomainError):
-    """Something in the value is not exactly of a JSON type; `plain` may still take it."""
-
-
-def _escape(step: str) -> str:
-    plain = step.encode("utf-8", "backslashreplace").decode("utf-8")
-    return plain.replace("~", "~0").replace("/", "~1")
+def _take(room: _Room, holder: Any) -> None:
+    """Brackets and commas. Raises ValueDomainError."""
+    room[0] -= len(holder) + 1
+    if room[0] < 0:
+        raise ValueDomainError(TOO_LARGE)
 
 
 def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
@@ -81,22 +64,24 @@ def scan(value: JSON, max_depth: int = MAX_DEPTH) -> int:
 
     Lone surrogates are not looked for: every encoder refuses them.
     """
-    return _scan([value], max_depth, own=False)
+    return _scan([value], max_depth, None)
 
 
-def _scan(root: list[JSON], max_depth: int, *, own: bool) -> int:
-    """What `scan` says of the one item; with `own`, its containers become the root's own."""
+def _scan(root: list[JSON], max_depth: int, room: _Room | None) -> int:
+    """What `scan` says of the one item; with `room`, its containers become the root's own."""
     try:
-        return _scan_items(root, max_depth + 1, own)
+        return _scan_items(root, max_depth + 1, room)
     except RecursionError:
         raise ValueDomainError(TOO_DEEP) from None
     except ValueDomainError as refusal:
         raise type(refusal)(refusal.problem, refusal.path[1:]) from None
 
 
-def _scan_items(holder: Any, depth: int, own: bool) -> int:
+def _scan_items(holder: Any, depth: int, room: _Room | None) -> int:
     if depth == 0:
         raise ValueDomainError(TOO_DEEP)
+    if room is not None:
+        _take(room, holder)
     flags = _scan_keys(holder) if type(holder) is dict else 0
     for key, item in holder.items() if type(holder) is dict else enumerate(holder):
         kind = type(item)
@@ -104,9 +89,9 @@ def _scan_items(holder: Any, depth: int, own: bool) -> int:
             continue
         try:
             if kind is dict or kind is list:
-                if own:  # taken before it is looked at: what is checked is what is kept
+                if room is not None:  # taken before it is looked at: what is checked is kept
                     holder[key] = item.copy()
-                flags |= _scan_items(holder[key], depth - 1, own)
+                flags |= _scan_items(holder[key], depth - 1, room)
             else:
                 flags |= _scan_number(item, kind)
         except ValueDomainError as refusal:
@@ -141,7 +126,7 @@ def _scan_keys(mapping: dict[Any, Any]) -> int:
     return flags
 
 
-def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
+def admit(value: JSON, max_depth: int = MAX_DEPTH, max_bytes: int = MAX_BYTES) -> tuple[JSON, int]:
     """A private copy of a JSON value, and what `scan` says of it.
 
     Floats, integers and member order stay exact. Subclasses of the JSON types
@@ -149,16 +134,17 @@ def admit(value: JSON, max_depth: int = MAX_DEPTH) -> tuple[JSON, int]:
     that they serialise to.
 
     Raises:
-        ValueDomainError: as `scan`.
+        ValueDomainError: as `scan`; or surely more text than `max_bytes`, which
+            is not counted exactly here.
     """
     root = [value]
     try:
-        flags = _scan(root, max_depth, own=True)
+        flags = _scan(root, max_depth, [max_bytes + 2])  # the root is no part of it
         return root[0], flags
     except NotPlainError:
         pass
     try:
-        copy = plain(value)
+        copy = _plain(value, 4 * MAX_DEPTH, [max_bytes])
     except RecursionError:
         raise ValueDomainError(TOO_DEEP) from None
     except ValueDomainError:
@@ -186,14 +172,10 @@ def freeze(value: JSON) -> bytes:
         raise NotPlainError("not a tree of plain JSON values") from None
 
 
-def plain(value: JSON, depth: int = 4 * MAX_DEPTH) -> JSON:
+def _plain(value: JSON, depth: int, room: _Room) -> JSON:
     """A copy with subclasses and tuples turned into the plain JSON types."""
-    if depth == 0:
-        raise ValueDomainError(TOO_DEEP)
-    if isinstance(value, dict):
-        return {_plain_key(key): plain(item, depth - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, depth - 1) for item in value]
+    if isinstance(value, (dict, list, tuple)):
+        return _plain_container(value, depth, room)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -202,6 +184,15 @@ def plain(value: JSON, depth: int = 4 * MAX_DEPTH) -> JSON:
         if isinstance(value, kind):
             return kind(value)
     raise ValueDomainError(f"not a JSON value (Python type {type(value).__name__})")
+
+
+def _plain_container(value: Any, depth: int, room: _Room) -> JSON:
+    if depth == 0:
+        raise ValueDomainError(TOO_DEEP)
+    _take(room, value)
+    if isinstance(value, dict):
+        return {_plain_key(key): _plain(item, depth - 1, room) for key, item in value.items()}
+    return [_plain(item, depth - 1, room) for item in value]
 
 
 def _plain_key(key: Any) -> str:
@@ -241,10 +232,6 @@ def plain_text(value: JSON) -> str:
     except RecursionError:
         raise ValueDomainError(TOO_DEEP) from None
     return text
-
-
-TOO_DEEP: Final = "nested too deeply (§12.3): flatten the value or raise the bound"
-SURROGATE: Final = "a string holds a lone surrogate: not valid Unicode (§4.4)"
 
 
 def parse_json(

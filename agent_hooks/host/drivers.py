@@ -46,6 +46,21 @@ def _answer(effect: Effect, replies: list[object]) -> object:
     return replies if isinstance(effect, InvokeAll) else replies[0]
 
 
+def _deadline(question: Question) -> float | None:
+    """On the monotonic clock; None where silence may last."""
+    return None if question.timeout is None else time.monotonic() + question.timeout
+
+
+def _in_time(reply: object, deadline: float | None, silence: HostError) -> object:
+    """The reply, or what silence means, where it comes too late (§6.3).
+
+    Judged where the answer is given: nobody may be looking at the clock just
+    then, since an interceptor blocks the loop, or another is waited for.
+    """
+    late = deadline is not None and time.monotonic() > deadline
+    return Failed(silence, "no answer in time") if late else reply
+
+
 def _given_up(effect: Effect) -> object:
     """What an interrupted driver answers: nobody is asked any more."""
     match effect:
@@ -104,8 +119,8 @@ class _Waiter:
     """One question on an event loop."""
 
     __slots__ = (
-        "_began",
         "_cancel",
+        "_deadline",
         "_future",
         "_loop",
         "_question",
@@ -121,17 +136,19 @@ class _Waiter:
         self._question = question
         self._future: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._began = loop.time()
+        self._deadline = _deadline(question)
         self._cancel: Cancel | None = question.start(self._done)
 
     def wait(self) -> asyncio.Future[None]:
         """Done once there is an answer, or time is up."""
         self._future = self._loop.create_future()
-        if (timeout := self._question.timeout) is not None:
-            self._timer = self._loop.call_at(self._began + timeout, self._time_out)
+        if self._deadline is not None:
+            left = max(self._deadline - time.monotonic(), 0.0)
+            self._timer = self._loop.call_later(left, self._time_out)
         return self._future
 
     def _done(self, reply: object) -> None:
+        reply = _in_time(reply, self._deadline, self._question.silence)
         if threading.get_ident() == self._thread:
             self._settle(reply)
             return
@@ -179,7 +196,9 @@ def drive(steps: Emission, plan: Plan) -> tuple[Emitted, BaseException | None]:
         try:
             questions = plan(effect)
             if len(questions) == 1 and (ask := questions[0].ask) is not None:
-                reply = _answer(effect, [ask()])
+                deadline = _deadline(questions[0])
+                given = _in_time(ask(), deadline, questions[0].silence)
+                reply = _answer(effect, [given])
                 continue
             blockers = [_Blocker(question) for question in questions]
             reply = _answer(effect, [blocker.wait() for blocker in blockers])
@@ -200,11 +219,11 @@ class _Blocker:
         self._answered.acquire()
         self._replies: list[object] = []
         self._silence = question.silence
-        self._deadline = question.timeout and time.monotonic() + question.timeout
+        self._deadline = _deadline(question)
         self._cancel = question.start(self._done)
 
     def _done(self, reply: object) -> None:
-        self._replies.append(reply)
+        self._replies.append(_in_time(reply, self._deadline, self._silence))
         with contextlib.suppress(RuntimeError):  # answered already: the first one counts
             self._answered.release()
 

@@ -12,20 +12,21 @@ import contextlib
 import json
 import os
 import socket
-import struct
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agent_hooks.supervisor.peer import credentials
 from agent_hooks.supervisor.process import LIFE_ERRORS, PluginProcess
 from agent_hooks.supervisor.usage import usage
 
 SOCKET = "control.sock"
 PREFIX = "agent-hooks-"
 _MAX_LINE = 1 << 20
-_UCRED = struct.Struct("3i")
+_PATIENCE = 5.0
+"""Seconds for an operator's request to arrive, and for its answer to be read."""
 
 
 class ControlError(RuntimeError):
@@ -68,6 +69,7 @@ class Control:
         self._plugins = plugins
         self._upgrade = upgrade
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self._operations: dict[str, Callable[[PluginProcess, dict[str, Any]], Any]] = {
             "reset": self._reset,
             "reload": self._reload,
@@ -82,23 +84,34 @@ class Control:
         )
 
     def close(self) -> None:
-        """Listen no more."""
+        """Listen no more, and wait for nobody who says nothing or reads nothing."""
         if self._server is not None:
             self._server.close()
+        for task in self._serving:
+            task.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         try:
-            if _uid(writer.get_extra_info("socket")) not in (0, os.geteuid()):
+            if credentials(writer.get_extra_info("socket"))[1] not in (0, os.geteuid()):
                 return
-            request = json.loads(await reader.readline())
-            writer.write(json.dumps(await self._answer(request)).encode() + b"\n")
-            await writer.drain()
-        except (OSError, ValueError, RecursionError):
-            pass  # it hung up, or spoke no JSON
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
+            async with asyncio.timeout(_PATIENCE):
+                request = json.loads(await reader.readline())
+            answer = await self._answer(request)
+            async with asyncio.timeout(_PATIENCE):
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await writer.drain()
+                writer.close()
                 await writer.wait_closed()
+        except asyncio.CancelledError:
+            pass  # by `close`; the stream's own callback would report it as an error
+        except (OSError, ValueError, RecursionError):
+            pass  # it hung up, spoke no JSON, or let us wait (TimeoutError)
+        finally:
+            self._serving.discard(task)
+            writer.transport.abort()
 
     async def _answer(self, request: Any) -> dict[str, Any]:
         asked = request if isinstance(request, dict) else {}
@@ -136,12 +149,6 @@ class Control:
 
     async def _logs(self, plugin: PluginProcess, _: dict[str, Any]) -> dict[str, Any]:
         return {"lines": plugin.log.recent(), "dropped": plugin.log.dropped}
-
-
-def _uid(connection: Any) -> int:
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    uid: int = _UCRED.unpack(credentials)[1]
-    return uid
 
 
 def hosts(folder: Path | None = None) -> dict[int, Path]:

@@ -213,11 +213,14 @@ class Life:
         )
         return self._live
 
-    async def quiet(self, seconds: float) -> None:
-        """Wait until nothing is in flight, or the time is over."""
+    async def quiet(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Wait until nothing is in flight, the time is over, or there is none."""
         end = time.monotonic() + seconds
         while (  # noqa: ASYNC110 - other threads empty it
-            self._live is not None and self._live.in_flight and time.monotonic() < end
+            self._live is not None
+            and self._live.in_flight
+            and time.monotonic() < end
+            and not hurry.is_set()
         ):
             await asyncio.sleep(_POLL)
 

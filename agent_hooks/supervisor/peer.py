@@ -12,6 +12,14 @@ _PENDING_KILL = 1 << 8  # bit of SIGKILL in the mask of pending signals
 _EXITING = 0x4  # PF_EXITING
 
 
+def credentials(connected: socket.socket) -> tuple[int, int, int]:
+    """The pid, uid and gid at the other end of a Unix socket (SO_PEERCRED)."""
+    pid, uid, gid = _UCRED.unpack(
+        connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    )
+    return pid, uid, gid
+
+
 class PeerError(RuntimeError):
     """The listener is not the process that was launched."""
 
@@ -22,11 +30,9 @@ def listening(path: Path) -> int | None:
         try:
             probe.setblocking(False)
             probe.connect(str(path))
-            peer = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+            return credentials(probe)[0]
         except OSError:
             return None
-    pid: int = _UCRED.unpack(peer)[0]
-    return pid
 
 
 def check_peer(pid: int, launched: int) -> None:

@@ -134,6 +134,8 @@ class PluginProcess:
             self.binding = binding
             self._reset.set()
             await self._succession.offer(life)
+            if self._stopping.is_set():
+                raise LostError("the host is shutting down")
 
     # -- one life --
 
@@ -173,15 +175,13 @@ class PluginProcess:
 
     async def _drain(self, life: Life) -> None:
         """Let a life that is not called any more finish, and end it."""
-        await life.quiet(self._settings.drain_timeout)
+        await life.quiet(self._settings.drain_timeout, self._stopping)
         await life.end(graceful=True)
 
     async def _until_lost(self, life: Life, work: Coroutine[Any, Any, None]) -> None:
         """Do something with the process while it lives, and nobody stops or succeeds it."""
         task = asyncio.create_task(work)
-        ends = [
-            asyncio.create_task(end.wait()) for end in (self._stopping, self._succession.pending)
-        ]
+        ends = self._succession.or_else(self._stopping)
         try:
             futures: set[asyncio.Future[Any]] = {task, *ends, life.exited}
             await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
@@ -240,9 +240,7 @@ class PluginProcess:
         return not self._stopping.is_set() and self._restarts.too_many()
 
     async def _rest(self, seconds: float) -> None:
-        ends = [
-            asyncio.create_task(end.wait()) for end in (self._stopping, self._succession.pending)
-        ]
+        ends = self._succession.or_else(self._stopping)
         await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()

@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 
 from agent_hooks.core.effects import Failed
+from agent_hooks.core.reasons import HostError
 from agent_hooks.supervisor.peer import Pulse
 from agent_hooks.supervisor.pending import Pending
 from agent_hooks.wire.context import encode_stream_request
@@ -189,11 +190,14 @@ class Stream:
 
     def _receive(self, pending: Pending) -> object:
         """What a call comes to. After anything but its answer the stream ends."""
+        reply: object
         try:
             data = next(self._call, None)
+            reply = pending.failure(self._call) if data is None else pending.read_streamed(data)
         except grpc.RpcError:
-            data = None
-        reply = pending.failure(self._call) if data is None else pending.read_streamed(data)
+            reply = pending.failure(self._call)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the slot must be filled
+            reply = Failed(HostError.INTERCEPTOR_FAILED, type(exc).__name__)
         with self._streams.lock:
             self._carried = None
             well = not isinstance(reply, Failed) and not self._ended

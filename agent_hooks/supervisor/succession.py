@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from agent_hooks.supervisor.life import Life
 
@@ -27,6 +28,10 @@ class Succession:
         self._taken.clear()
         self.pending.set()
         await self._taken.wait()
+
+    def or_else(self, stopping: asyncio.Event) -> list[asyncio.Task[Any]]:
+        """What ends a life, or a wait, before its time: a successor, or a stop."""
+        return [asyncio.create_task(event.wait()) for event in (self.pending, stopping)]
 
     def take(self) -> Life | None:
         """The successor, if there is one."""

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,7 @@ def start(temporary: Path, program: Path) -> subprocess.Popen[str]:
         env={**os.environ, "TMPDIR": str(temporary)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert host.stdout is not None
@@ -86,7 +88,8 @@ def host(temporary: Path, program: Path) -> Iterator[subprocess.Popen[str]]:
     """A host of one plugin, as a process of its own."""
     process = start(temporary, program)
     yield process
-    process.communicate(timeout=30)
+    if process.returncode is None:
+        process.communicate(timeout=30)
 
 
 def state(cli: Cli) -> dict[str, Any]:
@@ -167,6 +170,21 @@ def test_quarantine_is_seen_and_ended(cli: Cli, host: subprocess.Popen[str], pro
     program.write_text(PROGRAM.format(""))
     assert cli("reset", "guard").returncode == 0
     until(cli, "ready")
+
+
+def test_callers_who_say_nothing_or_read_nothing_hold_up_no_end(
+    cli: Cli, host: subprocess.Popen[str], temporary: Path
+) -> None:
+    """Any process of the user may connect; the host ends all the same."""
+    [path] = temporary.glob("agent-hooks-*/control.sock")
+    with socket.socket(socket.AF_UNIX) as mute, socket.socket(socket.AF_UNIX) as half:
+        mute.connect(str(path))
+        half.connect(str(path))
+        half.sendall(b'{"op": "stat')
+        assert state(cli)["state"] == "ready"
+        _, errors = host.communicate(timeout=4)  # less than a request may take to arrive
+    assert host.returncode == 0
+    assert "Traceback" not in errors
 
 
 def test_wrong_names_are_answered_with_the_right_ones(

@@ -142,7 +142,7 @@ def test_no_depth_is_more_than_a_refusal(depth: int, leaf: Any) -> None:
         pytest.param(lambda value: canonical.encode(value, 0), id="encode"),
         pytest.param(lambda value: canonical.encode(value, WIDE_KEYS), id="encode-wide"),
         pytest.param(lambda value: canonical.json_text(value, BIG_INTEGERS), id="text"),
-        pytest.param(lambda value: values.plain(value, 100), id="plain"),
+        pytest.param(lambda value: values._plain(value, 100, [1000]), id="plain"),
         pytest.param(values.scan, id="scan"),
     ],
 )
@@ -339,3 +339,23 @@ def test_the_fast_parser_reads_what_the_strict_one_reads(value: Any) -> None:
 def test_an_integer_that_a_double_would_print_alike_stays_an_integer(text: str) -> None:
     """§10.2"""
     assert typed(canonical.parse(text, 128)) == typed(json.loads(text))
+
+
+@pytest.mark.parametrize("pair", [
+    lambda item: [item, item], lambda item: (item, item), lambda item: {"a": item, "b": item},
+], ids=["list", "tuple", "dict"])  # fmt: skip
+def test_few_containers_that_are_many_in_text_are_refused_in_time(pair: Any) -> None:
+    """§12.3: 60 containers, 2^60 in text, as a document with anchors makes them."""
+    value: Any = pair("x")
+    for _ in range(60):
+        value = pair(value)
+    with pytest.raises(ValueDomainError, match="larger than the bound"):
+        values.admit(value, max_bytes=100_000)
+
+
+@given(json_values)
+def test_what_its_text_has_room_for_is_admitted(value: Any) -> None:
+    """§12.3: the room is never less than the bound; who counts exactly comes later."""
+    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    copy, _ = values.admit(value, max_bytes=size)
+    assert typed(copy) == typed(value)

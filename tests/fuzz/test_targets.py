@@ -18,6 +18,7 @@ from tests.fuzz import reference
 from tests.fuzz.reference import Json, Refused
 from tests.fuzz.seeds import seeds
 from tests.fuzz.targets import TARGETS, Finding
+from tests.wire.strategies import mutations
 
 JUDGED = ("parse", "parse_canonical", "parse_json", "gate", "answer", "stream_answer", "path")
 """Those that have a reference; what the others do with mutated bytes, tests/wire asks."""
@@ -42,24 +43,8 @@ def test_every_seed_is_read(name: str) -> None:
 def test_mutated_seed_is_refused_or_read_as_a_strict_reader_does(name: str, data: Any) -> None:
     """§5, §5.2, §4.4: cut, changed, doubled or spliced."""
     inputs = seeds()[name]
-    mutated = bytearray(data.draw(st.sampled_from(inputs)))
-    other = data.draw(st.sampled_from(inputs))
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(mutated)))
-        match data.draw(st.sampled_from(["set", "cut", "insert", "drop", "repeat", "splice"])):
-            case "set" if at < len(mutated):
-                mutated[at] = data.draw(st.integers(0, 255))
-            case "cut":
-                del mutated[at:]
-            case "insert":
-                mutated[at:at] = data.draw(st.binary(max_size=6))
-            case "drop":
-                del mutated[at : at + data.draw(st.integers(1, 5))]
-            case "repeat":
-                mutated[at:at] = mutated[at : at + 12]
-            case "splice":
-                mutated[at:] = other[data.draw(st.integers(0, len(other))) :]
-    TARGETS[name](bytes(mutated))
+    seed, other = data.draw(st.sampled_from(inputs)), data.draw(st.sampled_from(inputs))
+    TARGETS[name](data.draw(mutations(seed, other)))
 
 
 _PIECES = st.sampled_from(

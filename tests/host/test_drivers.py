@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent_hooks.core.approval import ApprovalOutcome, ApprovalResolution
 from agent_hooks.core.profile import CompositionConfig
 from agent_hooks.core.verdict import ALLOW, Verdict
 from agent_hooks.host import InterceptionEmitter, SyncInterceptionEmitter
@@ -91,6 +92,83 @@ def test_late_allow_is_dropped(kind: Any) -> None:
     assert emitted(kind().register(Sync()), context()).proceeds  # its worker serves others again
     assert emitter.results == [record]
     assert record.verdict.reason == "host_error:interceptor_timeout"
+
+
+async def blocks_the_loop(_: Any) -> Verdict:
+    time.sleep(0.3)
+    return ALLOW
+
+
+async def blocks_the_loop_later(_: Any) -> Verdict:
+    await asyncio.sleep(0.01)
+    return await blocks_the_loop(_)
+
+
+EVERY_PROFILE = (CompositionConfig.first_deny(), CompositionConfig.run_all(), *PARALLEL)
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+@pytest.mark.parametrize("judge", [blocks_the_loop, blocks_the_loop_later])
+@pytest.mark.parametrize("profile", EVERY_PROFILE, ids=lambda item: item.profile.value)
+def test_coroutine_that_blocks_past_its_time_is_not_heard(
+    kind: Any, judge: Any, profile: CompositionConfig
+) -> None:
+    """§6.3: no timer can fire while it runs, so its answer itself is held to the clock."""
+    emitter = kind(timeout=0.1, composition=profile)
+    emitter.register(Async(judge))
+    record = emitted(emitter, context())
+    assert record.verdicts[0].reason == "host_error:interceptor_timeout"
+    assert not record.proceeds
+    assert emitter.results == [record]
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+@pytest.mark.parametrize("profile", PARALLEL, ids=lambda item: item.profile.value)
+def test_late_answer_is_late_though_another_is_waited_for(
+    kind: Any, profile: CompositionConfig
+) -> None:
+    """§6.3: each has its own time, whoever is first in the list."""
+    emitter = kind(composition=profile)
+    emitter.register(Sync(blocks(0.6)), timeout=5)
+    emitter.register(Sync(blocks(0.3)), timeout=0.1)
+    record = emitted(emitter, context())
+    reasons = [slot.reason for slot in record.verdicts]
+    assert reasons == [None, "host_error:interceptor_timeout"]
+    assert not record.proceeds
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+def test_interceptor_that_does_not_bound_itself_is_not_heard_late(kind: Any) -> None:
+    """§6.3: what an `ask` promises, the host does not take on trust."""
+
+    def ask(_: Any) -> Verdict:
+        time.sleep(0.3)
+        return ALLOW
+
+    def start(call: Any, done: Any) -> Any:
+        threading.Thread(target=lambda: done(ask(call))).start()
+        return lambda _: None
+
+    emitter = kind(timeout=0.1)
+    emitter.register(SimpleNamespace(start=start, ask=ask, intercept=None))
+    record = emitted(emitter, context())
+    assert record.verdict.reason == "host_error:interceptor_timeout"
+
+
+@pytest.mark.parametrize("kind", EMITTERS)
+def test_approval_that_comes_too_late_lifts_nothing(kind: Any) -> None:
+    """§9: also of a resolver that blocks the loop."""
+
+    class Late:
+        async def resolve(self, request: Any) -> Any:
+            time.sleep(0.3)
+            return ApprovalResolution(ApprovalOutcome.APPROVE, request.context_identity, ALLOW)
+
+    emitter = kind(resolver=Late(), approval_timeout=0.1)
+    emitter.register(Sync(escalator))
+    record = emitted(emitter, context())
+    assert record.verdict.reason == "host_error:approval_resolver_failed"
+    assert not record.proceeds
 
 
 def test_blocking_interceptor_does_not_block_the_event_loop() -> None:

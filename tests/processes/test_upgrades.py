@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -181,6 +182,25 @@ def test_close_during_an_upgrade_leaves_nothing(tidy: Path) -> None:
     thread.join(10)
     assert not thread.is_alive()
     assert [type(error) for error in failures] == [PluginStartError]
+
+
+def test_close_does_not_wait_for_what_a_replaced_process_never_answers(tidy: Path) -> None:
+    """The end of the host ends the drain, too."""
+    settings = replace(QUICK, drain_timeout=60, shutdown_grace=0.2, term_grace=0.2)
+    with Supervisor([Binding("p", bad("stream"))], settings) as supervisor:
+        interceptor = supervisor.interceptor("p")
+        hanging = threading.Thread(
+            target=judge,
+            args=(SyncInterceptionEmitter, context("hang"), interceptor),
+            kwargs={"timeout": 30},
+        )
+        hanging.start()
+        until(lambda: status(supervisor)["in_flight"] == 1)
+        supervisor.upgrade("p")
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 10
+    hanging.join(10)
+    assert not hanging.is_alive()
 
 
 def test_plugin_killed_during_an_upgrade_is_succeeded_all_the_same(configured: Supervisor) -> None:

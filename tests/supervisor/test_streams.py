@@ -10,10 +10,11 @@ import grpc
 import pytest
 
 from agent_hooks.core.effects import Failed
+from agent_hooks.core.verdict import ALLOW
 from agent_hooks.supervisor.pending import Pending
 from agent_hooks.supervisor.streams import Streams
 from agent_hooks.wire.plugin import INTERCEPTOR
-from agent_hooks.wire.verdict import decode_response
+from agent_hooks.wire.verdict import decode_response, encode_stream_response
 
 
 class Cancelled(grpc.RpcError):
@@ -68,6 +69,28 @@ def test_call_that_is_given_up_while_it_is_sent_is_told_its_end(when: str) -> No
     assert told.wait(10)
     assert isinstance(replies[0], Failed)
     assert len(replies) == 1
+
+
+def test_answer_that_breaks_the_reader_is_a_failure_and_not_a_lost_place() -> None:
+    """Whatever reading it raises: the slot is filled, and the stream's thread reads on."""
+
+    class Answering(SilentCall):
+        def __next__(self) -> bytes:
+            return encode_stream_response(ALLOW, "")
+
+    def breaks(_: Any) -> object:
+        raise MemoryError
+
+    streams, told = Streams(Answering), threading.Event()
+    stream, call = streams.take(), pending()
+    assert stream is not None
+    call.admit = breaks
+    replies: list[object] = []
+    stream.start(call, lambda _, reply: (replies.append(reply), told.set()))
+    assert told.wait(10)
+    assert isinstance(replies[0], Failed)
+    assert replies[0].detail == "MemoryError"
+    assert not stream.is_open
 
 
 def test_call_given_up_late_does_not_end_its_successors_stream() -> None:

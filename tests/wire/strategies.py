@@ -177,6 +177,29 @@ def verdicts(draw: Any) -> Verdict:
 RESOLUTIONS = st.tuples(st.sampled_from(ApprovalOutcome), st.none() | TEXT, st.none() | verdicts())
 
 
+@st.composite
+def mutations(draw: Any, of: bytes, other: bytes = b"") -> bytes:
+    """Bytes cut, changed, doubled, or spliced with others, up to four times."""
+    mutated = bytearray(of)
+    ways = ["set", "cut", "insert", "drop", "repeat", *(["splice"] if other else [])]
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(mutated)))
+        match draw(st.sampled_from(ways)):
+            case "set" if at < len(mutated):
+                mutated[at] = draw(st.integers(0, 255))
+            case "cut":
+                del mutated[at:]
+            case "insert":
+                mutated[at:at] = draw(st.binary(max_size=6))
+            case "drop":
+                del mutated[at : at + draw(st.integers(1, 5))]
+            case "repeat":
+                mutated[at:at] = mutated[at : at + 12]
+            case "splice":
+                mutated[at:] = other[draw(st.integers(0, len(other))) :]
+    return bytes(mutated)
+
+
 def same(one: Any, other: Any) -> bool:
     """Equality of JSON values: true is not 1, and a number is its value, however written."""
     if isinstance(one, bool) or isinstance(other, bool):

@@ -71,7 +71,15 @@ from agent_hooks.wire.verdict import (
     encode_verdict,
 )
 from tests.core.support import context, drive, run
-from tests.wire.strategies import RESOLUTIONS, TEXT, contexts, same, snapshot, verdicts
+from tests.wire.strategies import (
+    RESOLUTIONS,
+    TEXT,
+    contexts,
+    mutations,
+    same,
+    snapshot,
+    verdicts,
+)
 
 # -- verdicts --
 
@@ -425,21 +433,7 @@ def test_random_bytes_are_decoded_or_a_wire_error(what: str, data: bytes) -> Non
 @given(data=st.data())
 def test_mutated_bytes_are_decoded_or_a_wire_error(what: str, data: Any) -> None:
     """PROTOCOL: Verdicts fail closed; cut, changed, doubled or spliced."""
-    mutated = bytearray(VALID[what])
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(mutated)))
-        match data.draw(st.sampled_from(["set", "cut", "insert", "drop", "repeat"])):
-            case "set" if at < len(mutated):
-                mutated[at] = data.draw(st.integers(0, 255))
-            case "cut":
-                del mutated[at:]
-            case "insert":
-                mutated[at:at] = data.draw(st.binary(max_size=6))
-            case "drop":
-                del mutated[at : at + data.draw(st.integers(1, 5))]
-            case "repeat":
-                mutated[at:at] = mutated[at : at + 12]
-    decoded_or_refused(what, bytes(mutated))
+    decoded_or_refused(what, data.draw(mutations(VALID[what])))
 
 
 @pytest.mark.parametrize("what", DECODERS)
